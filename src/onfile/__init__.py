@@ -1,0 +1,1 @@
+"""Memory for AI assistants: keyed facts at scopes."""
