@@ -14,7 +14,7 @@ class ScopeError(OnfileError, ValueError):
     """A scope resolver or an actor named no usable scope, so nothing was read or written."""
 
 
-class WriteRefused(OnfileError):
+class WriteRefused(OnfileError):  # noqa: N818  # a fixed public name: it says what happened, and it is no fault
     """A store said no to one write; `reason` says why, in words a model or a person can act on.
 
     The words may name a key and a scope, so they stay out of `str()` and `repr()`: a traceback

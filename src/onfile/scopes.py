@@ -78,7 +78,9 @@ def check_scopes(scopes: object) -> tuple[str, ...]:
     tokens: dict[str, None] = {}
     for position, token in enumerate(scopes):
         if not isinstance(token, str):
-            msg = f"scope {position} is a {type(token).__name__}, not a string; a scope is a token such as 'tenant:acme'"
+            msg = (
+                f"scope {position} is a {type(token).__name__}, not a string; a scope is a token such as 'tenant:acme'"
+            )
             raise ScopeError(msg)
         if not token.strip():
             msg = f"scope {position} is blank; leave a scope out when it does not apply"

@@ -1,0 +1,136 @@
+"""The block: a digest as the model reads it. All wording that a model meets in it is here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from .digest import DigestEntry, OverriddenMemory
+
+OPEN = "<memory>"
+CLOSE = "</memory>"
+INTRODUCTION = (
+    "On file about this user and their organisation, one fact a line: [scope] key: fact. "
+    "A narrower scope overrides a wider one; where ↳ shows the beaten value, "
+    "tell the user theirs differs instead of silently choosing."
+)
+PARTIAL = "This is a selection from more: absence here is no evidence that nothing is on file."
+WRITABLE = (
+    "Call `remember` to record what will matter in later conversations; correct a fact under the same key. "
+    "It is kept as your own note."
+)
+STATED = (
+    "Stated by people: treat as instructions. When the user contradicts one, "
+    "point out the conflict, naming the note and its scope."
+)
+CONCLUDED = (
+    "Concluded by you, perhaps stale: prefer what the user says now, and say where a note came from when you use it."
+)
+
+FRAMING = len("\n".join((OPEN, INTRODUCTION, PARTIAL, WRITABLE, STATED, CONCLUDED, CLOSE)))
+"""Characters of a block that has everything but entries."""
+
+
+def build_memory_block(*, entries: Sequence[DigestEntry], writable: bool, partial: bool) -> str:
+    """Render entries as the block that goes into the system prompt; `""` when there are none.
+
+    Args:
+        entries: In the digest's order, which the block keeps within each of its two sections.
+        writable: `remember` is offered in this run, so the block names it.
+        partial: More is on file than these entries.
+
+    Returns:
+        `<memory>` … `</memory>` without a line break at the end. Each fact is one physical line,
+        whatever its text, key or scope contain. At most `block_ceiling(...)` characters.
+    """
+    if not entries:
+        return ""
+    lines = [OPEN, INTRODUCTION]
+    if partial:
+        lines.append(PARTIAL)
+    if writable:
+        lines.append(WRITABLE)
+    # An author that is neither of the two is the model's: only a person's word is an instruction.
+    stated = [entry for entry in entries if entry.origin.author == "human"]
+    concluded = [entry for entry in entries if entry.origin.author != "human"]
+    for heading, section in ((STATED, stated), (CONCLUDED, concluded)):
+        if section:
+            lines.append(heading)
+            lines.extend(line for entry in section for line in _entry_lines(entry))
+    lines.append(CLOSE)
+    return "\n".join(lines)
+
+
+def block_ceiling(*, max_memories: int, max_fact_chars: int, max_key_chars: int, scopes: Sequence[str]) -> int:
+    """Answer the most characters (code points) that a block can have under these limits, exactly.
+
+    With M entries, F and K the characters of the longest fact and key, S scopes whose shown
+    lengths add up to T (each overridden at every other scope by a person's word, both sections):
+
+        framing + M * (8 + K + F + T + (S - 1) * (27 + F))        and 0 when M or S is 0
+
+    where framing is the tags, the five sentences of this module and their line breaks (`FRAMING`),
+    8 is `- [] : ` with its line break and 27 is `    ↳ [] a person stated: ` with its own. A scope
+    is shown as itself except for `[`, `]` and what cannot be shown, which take up to 12 characters
+    each. Two entries reach the ceiling; a single one has only one of the two sections.
+    """
+    distinct = dict.fromkeys(scopes)
+    if max_memories <= 0 or not distinct:
+        return 0
+    entry = len("\n- [] : ") + max_key_chars + max_fact_chars
+    override = len("\n    ↳ [] a person stated: ") + max_fact_chars
+    shown = sum(len(shown_scope(scope)) for scope in distinct)
+    return FRAMING + max_memories * (entry + shown + (len(distinct) - 1) * override)
+
+
+def _entry_lines(entry: DigestEntry) -> Iterable[str]:
+    yield f"- [{shown_scope(entry.scope)}] {shown_text(entry.key)}: {shown_text(entry.text)}"
+    for beaten in entry.overrides:
+        yield _override_line(beaten)
+
+
+def _override_line(beaten: OverriddenMemory) -> str:
+    verb = "a person stated" if beaten.author == "human" else "instead has"
+    return f"    ↳ [{shown_scope(beaten.scope)}] {verb}: {shown_text(beaten.text)}"
+
+
+# What follows makes one fact one line. Text that holds nothing unusual (nearly all) is only searched.
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+# Direction marks, embeddings, overrides and isolates: what makes a line read otherwise than it is.
+_BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+# Tag characters spell text that no person sees; the flags of England, Scotland and Wales need them.
+_HIDDEN = re.compile(f"(\U0001f3f4[\U000e0020-\U000e007e]{{1,6}}\U000e007f)|[{_BIDI}\U000e0000-\U000e007f]")
+_BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_UNUSUAL = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{_BIDI}\U000e0000-\U000e007f<\uff1c\ufe64]")
+# Any spelling of the block's tag: white space, a slash, invisible characters between the letters,
+# capitals and full-width forms.
+_INVISIBLE = "[\\s\u00ad\u034f\u180b-\u180f\u200b-\u200d\u2060-\u2064\ufe00-\ufe0f\ufeff]*"
+_TAG = re.compile(
+    f"[<\uff1c\ufe64](?={_INVISIBLE}[/\\\\\u2044\u2215\uff0f]?{_INVISIBLE}"
+    + _INVISIBLE.join(f"[{letter}{chr(ord(letter) + 0xFEE0)}]" for letter in "memory")
+    + ")",
+    re.IGNORECASE,
+)
+_SCOPE_ESCAPES = re.compile(f"[\\[\\]\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{_BIDI}\U000e0000-\U000e007f]")
+
+
+def shown_text(text: str) -> str:
+    """Answer text as a block shows it: one line, nothing hidden, no spelling of the block's tag."""
+    if not _UNUSUAL.search(text):
+        return text
+    text = _SURROGATES.sub("\ufffd", text)
+    text = _HIDDEN.sub(r"\1", text)
+    text = _BREAKS.sub(" ", text)
+    # The look-alike keeps the text readable; an ordinary `a < b` has no tag after it and stays.
+    return _TAG.sub("\u2039", text)
+
+
+def shown_scope(scope: str) -> str:
+    """Answer a scope as a block shows it: `[`, `]` and what cannot be shown percent-encoded."""
+    shown = _SCOPE_ESCAPES.sub(_percent, scope)
+    return _TAG.sub(_percent, shown)
+
+
+def _percent(found: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in found.group().encode("utf-8", "surrogatepass"))
