@@ -30,7 +30,7 @@ test: $(VENV)/test.stamp  ## Set everything up and run all tests (ARGS="-k diges
 	@$(BIN)/python -m pytest $(ARGS)
 
 check: $(VENV)/check.stamp  ## Format, lint, types, import contract, dependencies, spelling: all of them, then the verdict
-	@failed=; for tool in 'ruff format --check' 'ruff check' 'pyright' 'lint-imports' 'deptry src' 'codespell'; do \
+	@failed=; for tool in 'ruff format --check' 'ruff check' 'pyright' 'lint-imports --no-logo' 'deptry src' 'codespell'; do \
 		printf '%s\n' "== $$tool"; $(BIN)/$$tool || failed="$$failed [$$tool]"; \
 	done; [ -z "$$failed" ] || { echo "make check failed:$$failed"; exit 1; }
 

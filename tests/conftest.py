@@ -1,0 +1,36 @@
+"""Fixtures that every test may ask for."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+def missing(what: str) -> None:
+    """Skip visibly where a person's machine lacks a program; fail where CI promised to install it."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{what} is missing, and .ci/run should have installed it", pytrace=False)
+    pytest.skip(f"{what} is not installed here")  # one reason for a skip, told in the summary
+
+
+@pytest.fixture(scope="session")
+def program() -> Callable[..., str]:
+    """Answer the path of the first program that is installed; without any, skip (fail in CI)."""
+
+    def find(*names: str) -> str:
+        found = next(filter(None, map(shutil.which, names)), None)
+        if found is None:
+            missing(" or ".join(names))
+        return str(found)
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def project() -> Path:
+    """The root of the project's own files."""
+    return Path(__file__).parent.parent
