@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from .errors import ScopeError
 from .records import Actor
@@ -76,7 +77,7 @@ def check_scopes(scopes: object) -> tuple[str, ...]:
         msg = f"the scope resolver returned {type(scopes).__name__}; return a list of tokens, most specific first"
         raise ScopeError(msg)
     tokens: dict[str, None] = {}
-    for position, token in enumerate(scopes):
+    for position, token in enumerate(cast("Iterable[object]", scopes)):
         if not isinstance(token, str):
             msg = (
                 f"scope {position} is a {type(token).__name__}, not a string; a scope is a token such as 'tenant:acme'"

@@ -1,4 +1,4 @@
-"""One line of text: what a fact and a key become before they are kept, and what none can hold."""
+"""Text: what a fact and a key become before they are kept, and how they are shown to a model."""
 
 from __future__ import annotations
 
@@ -24,3 +24,45 @@ def unkeepable(text: str) -> str | None:
     if found is None:
         return None
     return "a NUL character" if found.group() == "\x00" else "a lone surrogate"
+
+
+# What follows makes one fact one line. Text that holds nothing unusual (nearly all) is only searched.
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+# Direction marks, embeddings, overrides and isolates: what makes a line read otherwise than it is.
+_BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+# Tag characters spell text that no person sees; the flags of England, Scotland and Wales need them.
+_HIDDEN = re.compile(f"(\U0001f3f4[\U000e0020-\U000e007e]{{1,6}}\U000e007f)|[{_BIDI}\U000e0000-\U000e007f]")
+_ANY_BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_UNUSUAL = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{_BIDI}\U000e0000-\U000e007f<\uff1c\ufe64]")
+# Any spelling of the block's tag: white space, a slash, invisible characters between the letters,
+# capitals and full-width forms.
+_INVISIBLE = "[\\s\u00ad\u034f\u180b-\u180f\u200b-\u200d\u2060-\u2064\ufe00-\ufe0f\ufeff]*"
+_TAG = re.compile(
+    f"[<\uff1c\ufe64](?={_INVISIBLE}[/\\\\\u2044\u2215\uff0f]?{_INVISIBLE}"
+    + _INVISIBLE.join(f"[{letter}{chr(ord(letter) + 0xFEE0)}]" for letter in "memory")
+    + ")",
+    re.IGNORECASE,
+)
+_SCOPE_ESCAPES = re.compile(f"[\\[\\]\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{_BIDI}\U000e0000-\U000e007f]")
+
+
+def shown_text(text: str) -> str:
+    """Answer text as a block shows it: one line, nothing hidden, no spelling of the block's tag."""
+    if not _UNUSUAL.search(text):
+        return text
+    text = _SURROGATES.sub("\ufffd", text)
+    text = _HIDDEN.sub(r"\1", text)
+    text = _ANY_BREAKS.sub(" ", text)
+    # The look-alike keeps the text readable; an ordinary `a < b` has no tag after it and stays.
+    return _TAG.sub("\u2039", text)
+
+
+def shown_scope(scope: str) -> str:
+    """Answer a scope as a block shows it: `[`, `]` and what cannot be shown percent-encoded."""
+    shown = _SCOPE_ESCAPES.sub(_percent, scope)
+    return _TAG.sub(_percent, shown)
+
+
+def _percent(found: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in found.group().encode("utf-8", "surrogatepass"))

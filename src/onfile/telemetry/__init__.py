@@ -1,0 +1,1 @@
+"""Telemetry: onfile's events as OpenTelemetry span events and metrics, where the host uses it."""

@@ -1,0 +1,1 @@
+"""JSON forms: what leaves and enters the process, checked by pydantic where bytes arrive."""
