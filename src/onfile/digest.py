@@ -50,8 +50,21 @@ class MemoryDigest:
     """True when `remember` is offered in this run."""
 
 
-# A group of records that answer one question, while it is being resolved.
-_Ranked = tuple[int, float, str, DigestEntry, int]
+# One record and its place among the scopes, its instant and its place in arrival order.
+_Placed = tuple[int, float, MemoryRecord, int]
+
+
+@dataclass(slots=True)
+class _Question:
+    """The records that answer one question, while the digest is being resolved."""
+
+    place: int
+    when: float
+    identity: str
+    pinned: bool
+    arrival: int
+    records: list[_Placed]
+    """The winner first; then, most specific first, what it beat."""
 
 
 def resolve_memory_digest(
@@ -85,15 +98,15 @@ def resolve_memory_digest(
         msg = f"max_memories is {max_memories}; use 0 for none and None for no ceiling"
         raise ValueError(msg)
     order = tuple(dict.fromkeys(scopes))
-    groups = [_resolve_group(identity, group) for identity, group in _group(records, order)]
-    pinned = sorted((group for group in groups if group[3].pinned), key=_by_scope)
-    rest = sorted((group for group in groups if not group[3].pinned), key=_by_arrival if ranked else _by_scope)
-    ceiling = len(groups) if max_memories is None else max_memories
+    questions = [_settle(identity, placed) for identity, placed in _group(records, order)]
+    pinned = sorted((question for question in questions if question.pinned), key=_by_scope)
+    rest = sorted((question for question in questions if not question.pinned), key=_by_arrival if ranked else _by_scope)
+    ceiling = len(questions) if max_memories is None else max_memories
     chosen = (pinned + rest)[:ceiling]
     return MemoryDigest(
         scopes=order,
-        entries=tuple(group[3] for group in sorted(chosen, key=_by_rendering)),
-        omitted=len(groups) - len(chosen),
+        entries=tuple(_entry(question) for question in sorted(chosen, key=_by_rendering)),
+        omitted=len(questions) - len(chosen),
         pinned_omitted=max(0, len(pinned) - ceiling),
         recalled=ranked,
     )
@@ -103,9 +116,6 @@ def instant(moment: datetime) -> float:
     """Answer when it was, in seconds since 1970, reading a time without zone as UTC."""
     # A provider of somebody else's may hand out naive times; comparing the two kinds raises.
     return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
-
-
-_Placed = tuple[int, float, MemoryRecord, int]
 
 
 def _group(records: Iterable[MemoryRecord], scopes: Sequence[str]) -> Iterable[tuple[str, list[_Placed]]]:
@@ -120,48 +130,48 @@ def _group(records: Iterable[MemoryRecord], scopes: Sequence[str]) -> Iterable[t
     return groups.items()
 
 
-def _resolve_group(identity: str, group: list[_Placed]) -> _Ranked:
-    """Answer (scope place, when, identity, entry, best arrival) of one question."""
+def _settle(identity: str, group: list[_Placed]) -> _Question:
+    """Decide which record of a question wins and which ride along."""
     if len(group) == 1:
         place, when, record, arrival = group[0]
-        return place, when, identity, _entry(record, pinned=record.pinned, overrides=()), arrival
+        return _Question(place, when, identity, record.pinned, arrival, group)
     # Newest first within a scope (equal dates: the greater id), so the first seen of a scope stands.
     group.sort(key=lambda placed: (placed[1], placed[2].id), reverse=True)
     standing: dict[int, _Placed] = {}
     for placed in group:
         standing.setdefault(placed[0], placed)
-    winner, *beaten = (standing[place] for place in sorted(standing))
-    overrides = tuple(
-        OverriddenMemory(id=record.id, scope=record.scope, text=record.text, author=record.origin.author)
-        for _, _, record, _ in beaten
-    )
-    entry = _entry(winner[2], pinned=any(placed[2].pinned for placed in group), overrides=overrides)
-    return winner[0], winner[1], identity, entry, min(placed[3] for placed in group)
+    records = [standing[place] for place in sorted(standing)]
+    # A pin and a rank belong to the question: those of a dropped record still count.
+    pinned = any(placed[2].pinned for placed in group)
+    arrival = min(placed[3] for placed in group)
+    return _Question(records[0][0], records[0][1], identity, pinned, arrival, records)
 
 
-def _entry(record: MemoryRecord, *, pinned: bool, overrides: tuple[OverriddenMemory, ...]) -> DigestEntry:
+def _entry(question: _Question) -> DigestEntry:
+    (_, _, winner, _), *beaten = question.records
     return DigestEntry(
-        id=record.id,
-        key=record.key,
-        text=record.text,
-        scope=record.scope,
-        origin=record.origin,
-        updated_at=record.updated_at,
-        pinned=pinned,
-        overrides=overrides,
+        id=winner.id,
+        key=winner.key,
+        text=winner.text,
+        scope=winner.scope,
+        origin=winner.origin,
+        updated_at=winner.updated_at,
+        pinned=question.pinned,
+        overrides=tuple(
+            OverriddenMemory(id=record.id, scope=record.scope, text=record.text, author=record.origin.author)
+            for _, _, record, _ in beaten
+        ),
     )
 
 
-def _by_scope(group: _Ranked) -> tuple[int, float, str]:
-    place, when, identity, _, _ = group
-    return place, -when, identity
+def _by_scope(question: _Question) -> tuple[int, float, str]:
+    return question.place, -question.when, question.identity
 
 
-def _by_arrival(group: _Ranked) -> int:
-    return group[4]
+def _by_arrival(question: _Question) -> int:
+    return question.arrival
 
 
-def _by_rendering(group: _Ranked) -> tuple[bool, int, str]:
+def _by_rendering(question: _Question) -> tuple[bool, int, str]:
     # Never recency, never score: a block that reshuffles on a write costs the prompt cache.
-    place, _, identity, entry, _ = group
-    return not entry.pinned, place, identity
+    return not question.pinned, question.place, question.identity

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -15,8 +14,6 @@ WRITTEN = f"{PREFIX}memory.written"
 FORGOTTEN = f"{PREFIX}memory.forgotten"
 PUBLISHED = f"{PREFIX}memory.published"
 PINNED = f"{PREFIX}memory.pinned"
-
-_log = logging.getLogger("onfile")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +43,9 @@ async def emit(happened: Event, callback: EventCallback | None) -> None:
         if inspect.isawaitable(answer):
             await answer
     except Exception as error:  # noqa: BLE001  # an observer must not be able to fail the observed
+        import logging  # only where something is wrong: it is a tenth of `import onfile`
+
         # Only the type, no traceback: the error of a callback may quote what it was given.
-        _log.error(
+        logging.getLogger("onfile").error(
             "the callback for %s raised %s", happened.name, type(error).__name__
         )  # no traceback: its lines may hold content

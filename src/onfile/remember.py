@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -121,6 +120,8 @@ def idempotency_key(*, run_id: str | None, tool_call_id: str | None) -> str | No
     """
     if run_id is None or tool_call_id is None:
         return None
+    import hashlib  # loads OpenSSL, which only a run with ids needs
+
     raw = f"{len(run_id)}:{run_id}{tool_call_id}".encode("utf-8", "surrogatepass")
     return hashlib.sha256(raw).hexdigest()
 
