@@ -28,7 +28,7 @@ MACHINE_PATH = re.compile(r"(?:^|[^A-Za-z0-9_./-])/(?:tmp|work|root|farm|home)/"
 IGNORE = re.compile(r"#\s*(?:noqa|type:\s*ignore|pyright:|pragma:|ruff:|fmt:|isort:)")
 IGNORE_WITH_REASON = re.compile(
     r"#\s*(?:noqa: [A-Z]+\d+(?:, ?[A-Z]+\d+)*|pyright: ignore\[[\w, ]+\]|pyright: \w+=\w+|pragma: no cover|fmt: \w+)"
-    r"\s+#\s*\S{2}"
+    r"\s+#\s*\S"
 )
 
 

@@ -1,0 +1,77 @@
+"""What the README and the examples show is what happens."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def shown(language: str) -> list[str]:
+    """The README's blocks of one language, in order."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def printed_by(program: Path, folder: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, str(program)], cwd=folder, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    return done.stdout
+
+
+def test_the_readme_s_ten_lines_print_the_block_that_it_pictures(tmp_path: Path):
+    # given exactly what a reader would copy
+    program = tmp_path / "copied.py"
+    program.write_text(shown("python")[0], "utf-8")
+
+    # when they run it, then they see the picture
+    assert printed_by(program, tmp_path) == shown("text")[0]
+
+
+def test_the_readme_s_ten_lines_are_the_quickstart():
+    assert shown("python")[0] == (EXAMPLES / "quickstart.py").read_text("utf-8")
+
+
+def test_running_the_ten_lines_again_changes_nothing(tmp_path: Path):
+    first = printed_by(EXAMPLES / "quickstart.py", tmp_path)
+
+    assert printed_by(EXAMPLES / "quickstart.py", tmp_path) == first
+
+
+def test_the_readme_mounts_the_router_as_the_example_does():
+    example = (EXAMPLES / "fastapi_app.py").read_text("utf-8")
+
+    for line in shown("python")[1].splitlines():
+        assert line in example
+
+
+def test_the_fastapi_example_shows_a_person_what_is_on_file_and_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    pytest.importorskip("fastapi", reason="the server extra is not installed")
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    from fastapi.testclient import TestClient
+
+    # given the example as it stands, on a database of its own
+    monkeypatch.chdir(tmp_path)
+    spec = spec_from_file_location("fastapi_app", EXAMPLES / "fastapi_app.py")
+    assert spec and spec.loader
+    example = module_from_spec(spec)
+    spec.loader.exec_module(example)
+
+    with TestClient(example.app) as client:
+        # when nobody is signed in, then the host's own answer comes through
+        assert client.get("/agent/memories").status_code == 401
+
+        # and when Ana is, then she reads what is on file about her: nothing yet
+        answer = client.get("/agent/memories", headers={"X-Session": "session-of-ana"})
+        assert (answer.status_code, answer.json()) == (200, [])
