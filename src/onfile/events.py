@@ -46,6 +46,6 @@ async def emit(happened: Event, callback: EventCallback | None) -> None:
         import logging  # only where something is wrong: it is a tenth of `import onfile`
 
         # Only the type, no traceback: the error of a callback may quote what it was given.
-        logging.getLogger("onfile").error(
+        logging.getLogger("onfile").error(  # noqa: TRY400  # see above
             "the callback for %s raised %s", happened.name, type(error).__name__
-        )  # no traceback: its lines may hold content
+        )
