@@ -226,3 +226,13 @@ def test_every_link_in_the_docs_leads_to_a_file():
     ]
 
     assert not broken
+
+
+def test_every_decision_is_in_the_list_under_its_number_and_title():
+    folder = PROJECT / "docs" / "decisions"
+    listed = re.findall(r"^(\d+)\. \[(.+)\]\((.+)\)$", (folder / "README.md").read_text("utf-8"), re.MULTILINE)
+
+    titles = {path.name: path.read_text("utf-8").splitlines()[0] for path in folder.glob("0*.md")}
+
+    assert {file: f"# {number}. {title}" for number, title, file in listed} == titles
+    assert all(int(file[:4]) == int(number) for number, _, file in listed)
