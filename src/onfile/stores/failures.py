@@ -1,0 +1,107 @@
+"""What a store raises when its database fails: one sentence that says what to do, and no fact in it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError, StatementError
+
+from ..errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+_NO_TABLE_STATES = {"42P01", "42S02"}
+_NO_SUCH_TABLE = 1146
+_LOCKED = ("database is locked", "database table is locked", "database schema is locked")
+
+
+@contextmanager
+def spoken() -> Generator[None]:
+    """Turn what a driver raises into a `StoreError` without content.
+
+    A lost connection and its like pass through as what they are, so that the host's own handling of
+    them still works, but with the statement's parameters hidden.
+    """
+    failure: StoreError | None = None
+    try:
+        yield
+    except SQLAlchemyError as error:
+        failure = _failure(error)
+        if failure is None:
+            raise
+    if failure is not None:
+        # Raised out here: inside the handler the driver's error, which quotes rows, would stay its context.
+        raise failure
+
+
+def _failure(error: SQLAlchemyError) -> StoreError | None:
+    if isinstance(error, StatementError):
+        error.hide_parameters = True
+    if not isinstance(error, StatementError) or getattr(error, "connection_invalidated", False):
+        return None
+    if is_missing_table(error):
+        return StoreError("the database has no onfile tables; call `await provider.setup()` once before the first use")
+    if is_locked(error):
+        return locked()
+    if isinstance(error, OperationalError):
+        return None
+    return StoreError(
+        f"the database refused a statement ({type(error).__name__}{_state(error)}); "
+        "check that its tables are the ones that this version's `setup()` makes"
+    )
+
+
+def locked() -> StoreError:
+    """The error of a SQLite database that another process holds on to."""
+    return StoreError(
+        "the database stayed locked by another process for half a minute, so nothing was written; "
+        "look for one that keeps a transaction open"
+    )
+
+
+def is_locked(error: BaseException) -> bool:
+    """Tell whether SQLite gave up waiting for another connection."""
+    said = str(getattr(error, "orig", error))
+    return said.startswith(_LOCKED)
+
+
+def is_missing_table(error: StatementError) -> bool:
+    """Tell whether a statement failed because `setup()` was never run."""
+    original = error.orig
+    if original is None:
+        return False
+    if sqlstate(error) in _NO_TABLE_STATES or _code(original) == _NO_SUCH_TABLE:
+        return True
+    return str(original).startswith("no such table: ")
+
+
+def is_lost_race(error: BaseException) -> bool:
+    """Tell whether another transaction got in between, so that doing it all again will do."""
+    if isinstance(error, IntegrityError):
+        return True
+    if not isinstance(error, DBAPIError) or error.orig is None:
+        return False
+    # Serialization failure and deadlock: 40001 and 40P01 in PostgreSQL; 1213 and 1020 in MySQL and MariaDB.
+    return sqlstate(error) in {"40001", "40P01"} or _code(error.orig) in {1213, 1020}
+
+
+def sqlstate(error: StatementError) -> str | None:
+    """The five characters that PostgreSQL and its drivers name an error by, or None."""
+    original = error.orig
+    state = getattr(original, "sqlstate", None) or getattr(original, "pgcode", None)
+    return state if isinstance(state, str) else None
+
+
+def _code(original: BaseException) -> int | None:
+    first = original.args[0] if original.args else None
+    return first if isinstance(first, int) else None
+
+
+def _state(error: StatementError) -> str:
+    state = sqlstate(error)
+    if state is not None:
+        return f" {state}"
+    code = _code(error.orig) if error.orig is not None else None
+    return f" {code}" if code is not None else ""

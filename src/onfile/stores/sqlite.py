@@ -1,0 +1,238 @@
+"""SQLite: writers that take the lock first, and deletions that reach the bytes in every file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import time
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.pool import StaticPool
+
+from .failures import is_locked, locked, spoken
+from .transactions import Transaction
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+
+    from sqlalchemy import Engine, MetaData
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+
+BUSY_MS = 30_000
+"""How long a writer waits for another process."""
+_CHECKPOINT_MS = 100
+_RETRY_SECONDS = 0.1
+_SETTLE_SECONDS = 2.0
+
+_READ_PRAGMAS = (
+    "SELECT (SELECT foreign_keys FROM pragma_foreign_keys), (SELECT secure_delete FROM pragma_secure_delete),"
+    " (SELECT timeout FROM pragma_busy_timeout)"
+)
+# One hop to the driver's thread. SAVEPOINT opens a transaction where none is open, so that ROLLBACK
+# ends the empty deferred one of every kind of engine: the driver's own, a listener's "BEGIN", none
+# (AUTOCOMMIT). A deferred transaction could not wait for its turn to write: it would fail.
+_BEGIN = (
+    "SAVEPOINT onfile; ROLLBACK; PRAGMA foreign_keys=ON; PRAGMA secure_delete=ON;"
+    f" PRAGMA busy_timeout={BUSY_MS}; BEGIN IMMEDIATE"
+)
+_SECURE_DELETE = {0: "OFF", 1: "ON", 2: "FAST"}
+
+# One per engine, not per provider: two providers on one engine share its connections.
+_turns: WeakKeyDictionary[Engine, asyncio.Lock] = WeakKeyDictionary()
+
+
+class SqliteDatabase:
+    """One SQLite database behind a caller's engine, which is used as it is: no listeners, no lasting pragmas.
+
+    The writers of one process take turns here, where waiting costs no connection and no thread;
+    those of several processes wait for SQLite's own lock.
+    """
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+        self._turn = _turns.setdefault(engine.sync_engine, asyncio.Lock())
+        # An in-memory database is one connection, or several on one cache, which do not wait for
+        # each other: everything takes turns, and is carried to its end, since a cancelled statement
+        # would cost the connection and with it the database.
+        self._alone = isinstance(engine.pool, StaticPool) or _in_memory(engine)
+        self._cleaning: asyncio.Task[None] | None = None
+        self._unclean = False
+
+    async def read(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        """Run the work on a connection of its own and hand the connection back."""
+        if self._alone:
+            async with self._turn:
+                return await _to_its_end(self._read(work))
+        return await self._read(work)
+
+    async def _read(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        with spoken():
+            async with self._engine.connect() as conn:
+                return await work(conn)
+
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Run the work under the database's write lock, taken before anything is read."""
+        async with self._turn:
+            if self._alone:
+                return await _to_its_end(self._transact(work))
+            return await self._transact(work)
+
+    async def _transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        with spoken():
+            async with self._engine.connect() as conn:
+                begun = await conn.begin()
+                driver = await _driver(conn)
+                async with _pragmas_put_back(driver):
+                    transaction = Transaction(conn=conn)
+                    try:
+                        await _run(driver, _BEGIN)
+                        result = await work(transaction)
+                        await begun.commit()
+                    except BaseException:
+                        # On the driver itself: a pool may be told not to roll back, and an
+                        # AUTOCOMMIT engine not to bother. Queued before it waits, so that a second
+                        # cancellation cannot leave the transaction open.
+                        if transaction.removed_text:
+                            self._clean_later()  # the commit may have gone through all the same
+                        with contextlib.suppress(Exception):
+                            await driver.rollback()
+                        raise
+                    if transaction.removed_text:
+                        await self._clean(driver)
+                    return result
+
+    async def create(self, metadata: MetaData) -> None:
+        """Switch to a write-ahead log and make the tables that are missing."""
+        async with self._turn:
+            await _to_its_end(self._write_ahead()) if self._alone else await self._write_ahead()
+
+        async def make(transaction: Transaction) -> None:
+            await transaction.conn.run_sync(metadata.create_all)
+
+        await self.transact(make)
+        # What a process that died left in the log.
+        self._unclean = True
+        await self.settle()
+
+    async def _write_ahead(self) -> None:
+        deadline = time.monotonic() + BUSY_MS / 1000
+        while True:
+            try:
+                async with self._engine.connect() as conn:
+                    driver = await _driver(conn)
+                    await _rows(driver, "PRAGMA journal_mode=WAL")
+                    return
+            except (OperationalError, self._driver_error()) as error:
+                # Two connections that both ask for this fail at once instead of waiting.
+                if not is_locked(error):
+                    raise
+                if time.monotonic() > deadline:
+                    raise locked() from None
+            await asyncio.sleep(0.01 + 0.05 * random.random())  # noqa: S311  # spreads retries, guards nothing
+
+    def _driver_error(self) -> type[Exception]:
+        return self._engine.dialect.loaded_dbapi.Error
+
+    async def settle(self) -> None:
+        """Wait until deleted text has left the log, for two seconds at most."""
+        task = self._cleaning
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+        deadline = time.monotonic() + _SETTLE_SECONDS
+        while self._unclean:
+            await self._try_to_clean()
+            if not self._unclean or time.monotonic() > deadline:
+                return
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _clean(self, driver: Any) -> None:
+        """Empty the log on a connection that has just committed; else see to it in the background."""
+        self._unclean = True
+        try:
+            await _run(driver, f"PRAGMA busy_timeout={_CHECKPOINT_MS}")
+            [(busy, *_)] = await _rows(driver, "PRAGMA wal_checkpoint(TRUNCATE)")
+            self._unclean = bool(busy)
+        except self._driver_error() as error:
+            if not is_locked(error):
+                raise
+        finally:
+            if self._unclean:
+                self._clean_later()
+
+    def _clean_later(self) -> None:
+        self._unclean = True
+        if self._cleaning is None or self._cleaning.done():
+            self._cleaning = asyncio.get_running_loop().create_task(self._keep_cleaning(), name="onfile: empty the log")
+
+    async def _keep_cleaning(self) -> None:
+        while self._unclean:
+            await asyncio.sleep(_RETRY_SECONDS)
+            with contextlib.suppress(Exception):  # a database that is away is asked again
+                await self._try_to_clean()
+
+    async def _try_to_clean(self) -> None:
+        async with self._turn, self._engine.connect() as conn:
+            driver = await _driver(conn)
+            async with _pragmas_put_back(driver):
+                await _run(driver, f"PRAGMA busy_timeout={_CHECKPOINT_MS}")
+                with contextlib.suppress(self._driver_error()):
+                    [(busy, *_)] = await _rows(driver, "PRAGMA wal_checkpoint(TRUNCATE)")
+                    self._unclean = bool(busy)
+
+
+@contextlib.asynccontextmanager
+async def _pragmas_put_back(driver: Any) -> AsyncGenerator[None]:
+    """Give the connection back with the pragmas that its owner had set."""
+    [(foreign_keys, secure_delete, busy_timeout)] = await _rows(driver, _READ_PRAGMAS)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(Exception):  # a connection that is gone has nothing to put back
+            await _run(
+                driver,
+                f"PRAGMA foreign_keys={foreign_keys}; PRAGMA secure_delete={_SECURE_DELETE[secure_delete]};"
+                f" PRAGMA busy_timeout={busy_timeout}",
+            )
+
+
+async def _driver(conn: AsyncConnection) -> Any:
+    return (await conn.get_raw_connection()).driver_connection
+
+
+async def _run(driver: Any, script: str) -> None:
+    cursor = await driver.executescript(script)
+    await cursor.close()
+
+
+async def _rows(driver: Any, sql: str) -> list[tuple[Any, ...]]:
+    return list(await driver.execute_fetchall(sql))
+
+
+async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """Run the work so that a cancellation waits for its end instead of breaking it off."""
+    task = asyncio.ensure_future(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            cancelled = True
+        except Exception:  # noqa: BLE001  # raised by task.result() below
+            break
+    if cancelled and not task.cancelled() and task.exception() is None:
+        raise asyncio.CancelledError
+    return task.result()
+
+
+def _in_memory(engine: AsyncEngine) -> bool:
+    url = engine.url
+    name = url.database or ":memory:"
+    return ":memory:" in name or "mode=memory" in name or url.query.get("mode") == "memory"

@@ -1,0 +1,99 @@
+"""Every SQL statement of the store, named, saying what it leaves alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, update
+
+from .schema import agent_memory, agent_memory_receipt
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from sqlalchemy import Delete, Insert, Select, Update
+
+    Rows = Select[*tuple[Any, ...]]
+
+m = agent_memory.c
+r = agent_memory_receipt.c
+
+# The order that `rows.py` unpacks.
+RECORD = (
+    m.id,
+    m.key,
+    m.text,
+    m.scope,
+    m.origin_author,
+    m.origin_thread_id,
+    m.origin_run_id,
+    m.origin_actor_ref,
+    m.updated_at,
+    m.pinned,
+)
+STORED = (*RECORD, m.created_at)
+
+AT_SCOPES: Rows = select(*RECORD).where(m.scope.in_(bindparam("scopes", expanding=True)))
+"""Every record at some scopes, by equality: no prefix, no pattern."""
+
+STANDING: Rows = (
+    select(*RECORD)
+    .where(m.scope == bindparam("at_scope"), m.key_identity == bindparam("at_identity"))
+    .with_for_update()  # SQLite leaves it out: there the whole transaction holds the database's write lock
+)
+"""The record that a write meets at its scope and key, held until the write is decided."""
+
+BY_ID: Rows = select(*STORED).where(m.id == bindparam("of_id"))
+"""One record at whatever scope, for operators."""
+
+KEEP: Insert = insert(agent_memory)
+"""A new row. It fails where another writer was quicker; the write is then decided anew."""
+
+_ANSWER = ("text", "origin_author", "origin_thread_id", "origin_run_id", "origin_actor_ref", "updated_at")
+REPLACED = tuple(f"new_{name}" for name in _ANSWER)
+
+REPLACE_TEXT: Update = (
+    update(agent_memory).where(m.id == bindparam("of_id")).values({name: bindparam(f"new_{name}") for name in _ANSWER})
+)
+"""A fact gets a new answer. id, scope, key, key_identity, pinned and created_at are absent from SET on purpose."""
+
+SET_PIN: Update = update(agent_memory).where(m.id == bindparam("of_id")).values(pinned=bindparam("new_pinned"))
+"""A pin set or cleared. updated_at is absent from SET on purpose: it dates the text."""
+
+FORGET: Delete = delete(agent_memory).where(m.id == bindparam("of_id"), m.scope == bindparam("at_scope"))
+"""One row, only at the caller's own scope. Its receipts stay: without them a replay would bring it back."""
+
+RECEIPT: Rows = select(r.digest).where(r.digest == bindparam("of_digest"))
+"""Whether a write with this idempotency key, scope and key was made before."""
+
+SIGN: Insert = insert(agent_memory_receipt)
+"""The receipt of a write, also of one that changed nothing."""
+
+COUNT: Rows = select(func.count()).select_from(agent_memory)
+"""How many facts there are, at whatever scope."""
+
+HELD: Rows = select(m.id, m.scope, m.key_identity).where(
+    or_(
+        m.id.in_(bindparam("ids", expanding=True)),
+        and_(
+            m.scope.in_(bindparam("scopes", expanding=True)),
+            m.key_identity.in_(bindparam("identities", expanding=True)),
+        ),
+    )
+)
+"""Which rows may stand in the way of a restore: more than do, since scopes and identities are crossed."""
+
+REMOVE: Delete = delete(agent_memory).where(m.id.in_(bindparam("ids", expanding=True)))
+"""Rows at whatever scope, for operators."""
+
+
+def page_after(position: tuple[str, str] | None, *, scopes: list[str] | None, size: int) -> Rows:
+    """Build the next page of an export: by scope, key identity, after the position reached so far."""
+    page = select(*STORED, m.key_identity).order_by(m.scope, m.key_identity).limit(size)
+    if scopes is not None:
+        page = page.where(m.scope.in_(scopes))
+    if position is not None:
+        scope, identity = position
+        # Spelled out rather than as a row value, which MySQL reads without its index.
+        page = page.where(or_(m.scope > scope, and_(m.scope == scope, m.key_identity > identity)))
+    return page

@@ -1,0 +1,46 @@
+"""What the store asks of a database: to read, and to do several things or none of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from sqlalchemy import MetaData
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, kw_only=True)
+class Transaction:
+    """One transaction under way."""
+
+    conn: AsyncConnection
+    removed_text: bool = False
+    """Set by the work when it deleted or replaced a text, whose bytes must then leave the files."""
+
+
+class Database(Protocol):
+    """How one kind of database does what every kind must do alike."""
+
+    async def read(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        """Run the work on a connection of its own and hand the connection back."""
+        ...
+
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Run the work as one transaction: all of it is kept, or none.
+
+        Where another writer got in between, the work is run again from the start.
+        """
+        ...
+
+    async def create(self, metadata: MetaData) -> None:
+        """Make the tables that are missing, whoever else is doing the same."""
+        ...
+
+    async def settle(self) -> None:
+        """Finish what a transaction left to do after it ended."""
+        ...
