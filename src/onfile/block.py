@@ -62,7 +62,7 @@ def build_memory_block(*, entries: Sequence[DigestEntry], writable: bool, partia
 def block_ceiling(*, max_memories: int, max_fact_chars: int, max_key_chars: int, scopes: Sequence[str]) -> int:
     """Answer the most characters (code points) that a block can have under these limits, exactly.
 
-    With M entries, F and K the characters of the longest fact and key, S scopes whose shown
+    With M entries (two or more), F and K the characters of the longest fact and key, S scopes whose shown
     lengths add up to T (each overridden at every other scope by a person's word, both sections):
 
         framing + M * (8 + K + F + T + (S - 1) * (27 + F))        and 0 when M or S is 0
@@ -70,15 +70,17 @@ def block_ceiling(*, max_memories: int, max_fact_chars: int, max_key_chars: int,
     where framing is the tags, the five sentences of this module and their line breaks (`FRAMING`),
     8 is `- [] : ` with its line break and 27 is `    ↳ [] a person stated: ` with its own. A scope
     is shown as itself except for `[`, `]` and what cannot be shown, which take up to 12 characters
-    each. Two entries reach the ceiling; a single one has only one of the two sections.
+    each. A single entry has only one of the two sections, so for M = 1 the shorter heading and its
+    line break come off.
     """
     distinct = dict.fromkeys(scopes)
     if max_memories <= 0 or not distinct:
         return 0
+    framing = FRAMING if max_memories > 1 else FRAMING - len("\n") - min(len(STATED), len(CONCLUDED))
     entry = len("\n- [] : ") + max_key_chars + max_fact_chars
     override = len("\n    ↳ [] a person stated: ") + max_fact_chars
     shown = sum(len(shown_scope(scope)) for scope in distinct)
-    return FRAMING + max_memories * (entry + shown + (len(distinct) - 1) * override)
+    return framing + max_memories * (entry + shown + (len(distinct) - 1) * override)
 
 
 def _entry_lines(entry: DigestEntry) -> Iterable[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from .errors import ScopeError
 from .keys import fold_key
@@ -50,8 +50,11 @@ class MemoryDigest:
     """True when `remember` is offered in this run."""
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TICK = timedelta(microseconds=1)
+
 # One record and its place among the scopes, its instant and its place in arrival order.
-_Placed = tuple[int, float, MemoryRecord, int]
+_Placed = tuple[int, int, MemoryRecord, int]
 
 
 @dataclass(slots=True)
@@ -59,7 +62,7 @@ class _Question:
     """The records that answer one question, while the digest is being resolved."""
 
     place: int
-    when: float
+    when: int
     identity: str
     pinned: bool
     arrival: int
@@ -112,10 +115,15 @@ def resolve_memory_digest(
     )
 
 
-def instant(moment: datetime) -> float:
-    """Answer when it was, in seconds since 1970, reading a time without zone as UTC."""
+def instant(moment: datetime) -> int:
+    """Answer when it was, in microseconds since 1970, reading a time without zone as UTC."""
+    # A whole number, because seconds as a float round two times into one in far years.
+    return (_aware(moment) - _EPOCH) // _TICK
+
+
+def _aware(moment: datetime) -> datetime:
     # A provider of somebody else's may hand out naive times; comparing the two kinds raises.
-    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def _group(records: Iterable[MemoryRecord], scopes: Sequence[str]) -> Iterable[tuple[str, list[_Placed]]]:
@@ -136,7 +144,7 @@ def _settle(identity: str, group: list[_Placed]) -> _Question:
         place, when, record, arrival = group[0]
         return _Question(place, when, identity, record.pinned, arrival, group)
     # Newest first within a scope (equal dates: the greater id), so the first seen of a scope stands.
-    group.sort(key=lambda placed: (placed[1], placed[2].id), reverse=True)
+    group.sort(key=_seniority, reverse=True)
     standing: dict[int, _Placed] = {}
     for placed in group:
         standing.setdefault(placed[0], placed)
@@ -147,6 +155,12 @@ def _settle(identity: str, group: list[_Placed]) -> _Question:
     return _Question(records[0][0], records[0][1], identity, pinned, arrival, records)
 
 
+def _seniority(placed: _Placed) -> tuple[int, str, str, str, str]:
+    # The words come last for a provider that gives one id to two rows: arrival must not decide.
+    _, when, record, _ = placed
+    return when, record.id, record.text, record.key, record.origin.author
+
+
 def _entry(question: _Question) -> DigestEntry:
     (_, _, winner, _), *beaten = question.records
     return DigestEntry(
@@ -155,7 +169,7 @@ def _entry(question: _Question) -> DigestEntry:
         text=winner.text,
         scope=winner.scope,
         origin=winner.origin,
-        updated_at=winner.updated_at,
+        updated_at=_aware(winner.updated_at),
         pinned=question.pinned,
         overrides=tuple(
             OverriddenMemory(id=record.id, scope=record.scope, text=record.text, author=record.origin.author)
@@ -164,7 +178,7 @@ def _entry(question: _Question) -> DigestEntry:
     )
 
 
-def _by_scope(question: _Question) -> tuple[int, float, str]:
+def _by_scope(question: _Question) -> tuple[int, int, str]:
     return question.place, -question.when, question.identity
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 from . import events
 from .authority import memory_forget_verdict, memory_write_verdict
 from .block import build_memory_block
-from .digest import DigestEntry, MemoryDigest, resolve_memory_digest
+from .digest import DigestEntry, MemoryDigest, instant, resolve_memory_digest
 from .errors import WriteRefused
 from .events import EventCallback, emit, event
 from .keys import fold_key
@@ -342,7 +342,7 @@ async def _write(provider: WritableMemoryProvider, request: StoreMemory) -> tupl
     identity = fold_key(request.key)
     listed = await provider.list(ListMemories(scopes=(request.scope,), ctx=request.ctx))
     at_key = [record for record in listed if record.scope == request.scope and fold_key(record.key) == identity]
-    standing = max(at_key, key=lambda record: record.updated_at, default=None)
+    standing = max(at_key, key=lambda record: (instant(record.updated_at), record.id), default=None)
     if standing is not None:
         by_person = standing.origin.author == "human"
         if standing.text == request.text and (by_person or request.origin.author == "agent"):
@@ -353,4 +353,6 @@ async def _write(provider: WritableMemoryProvider, request: StoreMemory) -> tupl
     # Another text came back than was sent: the provider took it for a retry and wrote nothing.
     if record.text != request.text:
         return record, WriteReport(unchanged=True)
-    return record, WriteReport(replaced=standing.text if standing is not None else None)
+    # The same text in a person's name took over the authorship and replaced no text.
+    replaced = standing.text if standing is not None and standing.text != record.text else None
+    return record, WriteReport(replaced=replaced)
