@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NoReturn, cast
@@ -15,6 +16,10 @@ from onfile.records import Author, MemoryOrigin
 
 VERSION = 1
 
+# Two lone surrogates in this order are two characters here and one in JSON. Where text holds them, a
+# list of its pieces is kept in its place, cut between the two.
+_PAIR = re.compile("(?<=[\ud800-\udbff])(?=[\udc00-\udfff])")
+
 
 class DigestFormatError(OnfileError, ValueError):
     """What was kept as a digest cannot be read as one; the message names the member, not its value."""
@@ -23,16 +28,19 @@ class DigestFormatError(OnfileError, ValueError):
 def dump_digest(digest: MemoryDigest) -> dict[str, Any]:
     """Answer the digest as JSON values (dict, list, str, int, bool, None), versioned.
 
+    What text holds is kept exactly by any JSON writer that escapes what is not ASCII, as
+    `json.dumps` does by itself; lone surrogates included.
+
     Members that would be empty (`overrides`, a false `pinned`) are absent.
     """
     return {
         "version": VERSION,
-        "scopes": list(digest.scopes),
+        "scopes": [_plain(scope) for scope in digest.scopes],
         "entries": [_dump_entry(entry) for entry in digest.entries],
         "omitted": digest.omitted,
         "pinned_omitted": digest.pinned_omitted,
         "recalled": digest.recalled,
-        "block": digest.block,
+        "block": _plain(digest.block),
         "writable": digest.writable,
     }
 
@@ -45,6 +53,8 @@ def load_digest(data: object) -> MemoryDigest:
     """
     members = _mapping(data, "digest")
     version = members.get("version")
+    if not isinstance(version, int):
+        _wrong("version", "a whole number")
     if version != VERSION:
         msg = (
             f"this digest has version {version!r} and this onfile reads version {VERSION}; use the onfile that wrote it"
@@ -64,15 +74,15 @@ def load_digest(data: object) -> MemoryDigest:
 def _dump_entry(entry: DigestEntry) -> dict[str, Any]:
     origin = entry.origin
     dumped: dict[str, Any] = {
-        "id": entry.id,
-        "key": entry.key,
-        "text": entry.text,
-        "scope": entry.scope,
+        "id": _plain(entry.id),
+        "key": _plain(entry.key),
+        "text": _plain(entry.text),
+        "scope": _plain(entry.scope),
         "origin": {
             "author": origin.author,
-            "thread_id": origin.thread_id,
-            "run_id": origin.run_id,
-            "actor_ref": origin.actor_ref,
+            "thread_id": _plain(origin.thread_id),
+            "run_id": _plain(origin.run_id),
+            "actor_ref": _plain(origin.actor_ref),
         },
         "updated_at": _aware(entry.updated_at).isoformat(),
     }
@@ -80,7 +90,12 @@ def _dump_entry(entry: DigestEntry) -> dict[str, Any]:
         dumped["pinned"] = True
     if entry.overrides:
         dumped["overrides"] = [
-            {"id": beaten.id, "scope": beaten.scope, "text": beaten.text, "author": beaten.author}
+            {
+                "id": _plain(beaten.id),
+                "scope": _plain(beaten.scope),
+                "text": _plain(beaten.text),
+                "author": beaten.author,
+            }
             for beaten in entry.overrides
         ]
     return dumped
@@ -119,6 +134,10 @@ def _load_override(data: object) -> OverriddenMemory:
     )
 
 
+def _plain(text: str | None) -> str | list[str] | None:
+    return text if text is None or text.isascii() or not _PAIR.search(text) else _PAIR.split(text)
+
+
 def _aware(moment: datetime) -> datetime:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
@@ -137,6 +156,8 @@ def _list(members: Mapping[str, object], name: str) -> Sequence[object]:
 
 
 def _text(value: object, name: str) -> str:
+    if isinstance(value, list):
+        return "".join(_text(piece, name) for piece in cast("list[object]", value))
     if not isinstance(value, str):
         _wrong(name, "a string")
     return value
