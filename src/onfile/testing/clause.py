@@ -40,6 +40,8 @@ def clause(
 ) -> Callable[[Run], Run]:
     """Add the decorated function to `clauses`, in the order of the file; its name is its sentence.
 
+    The name starts with `_`, because nobody calls a clause by its name.
+
     Args:
         clauses: The list of the file.
         capability: What the promise is about.
@@ -47,7 +49,7 @@ def clause(
     """
 
     def add(run: Run) -> Run:
-        name = run.__name__.replace("_", " ")
+        name = run.__name__.replace("_", " ").strip()
         clauses.append(Clause(name=name, capability=capability, needs=(capability, *needs), run=run))
         return run
 

@@ -1,7 +1,5 @@
 """Clauses about `forget`: the actor's own record is gone, and nobody else's ever is."""
 
-# ruff: noqa: D103  # a clause's name is its sentence, and a docstring would say it twice
-
 from __future__ import annotations
 
 import asyncio
@@ -35,20 +33,20 @@ _ANY_ACTOR = (
 
 
 @clause(CLAUSES, "forget", needs=())
-async def an_unknown_id_of_any_text_answers_false_and_raises_nothing(provider: MemoryProvider) -> None:
+async def _an_unknown_id_of_any_text_answers_false_and_raises_nothing(provider: MemoryProvider) -> None:
     for id in ("mem_00000000000000000000000000", *_ANY_ID):  # noqa: A001  # the record's own field name
         expect(await forgotten(provider, id) is False, f"forget of the unknown id {id[:20]!a} did not answer False")
 
 
 @clause(CLAUSES, "forget", needs=())
-async def an_actor_that_no_store_can_keep_forgets_nothing_and_raises_nothing(provider: MemoryProvider) -> None:
+async def _an_actor_that_no_store_can_keep_forgets_nothing_and_raises_nothing(provider: MemoryProvider) -> None:
     for name in (*NO_STORE_KEEPS, "x" * 300):
         answer = await forgotten(provider, "mem_00000000000000000000000000", actor=Actor(id=name))
         expect(answer is False, "forget for an actor whose id no store can keep did not answer False")
 
 
 @clause(CLAUSES, "forget")
-async def a_forgotten_record_is_gone_and_the_others_stay(provider: Written) -> None:
+async def _a_forgotten_record_is_gone_and_the_others_stay(provider: Written) -> None:
     going = await agent_notes(provider, "units", "kilometres")
     staying = await agent_notes(provider, "currency", "euro")
     expect(await forgotten(provider, going.id) is True, "forget of the actor's own record did not answer True")
@@ -58,7 +56,7 @@ async def a_forgotten_record_is_gone_and_the_others_stay(provider: Written) -> N
 
 
 @clause(CLAUSES, "forget")
-async def what_a_person_stated_about_themselves_is_theirs_to_forget(provider: Written) -> None:
+async def _what_a_person_stated_about_themselves_is_theirs_to_forget(provider: Written) -> None:
     record = await person_states(provider, "units", "kilometres", scope=ANNS)
     expect(
         await forgotten(provider, record.id) is True, "a person's own statement at their own scope was not forgotten"
@@ -67,14 +65,14 @@ async def what_a_person_stated_about_themselves_is_theirs_to_forget(provider: Wr
 
 
 @clause(CLAUSES, "forget")
-async def somebody_elses_id_is_not_enough(provider: Written) -> None:
+async def _somebody_elses_id_is_not_enough(provider: Written) -> None:
     record = await agent_notes(provider, "units", "kilometres", actor=ANN)
     expect(await forgotten(provider, record.id, actor=BOB) is False, "forget did not answer False for a foreign id")
     expect(await only(provider, ANNS, "bob sent the id of ann's record") == record, "a foreign record was changed")
 
 
 @clause(CLAUSES, "forget")
-async def a_record_held_wider_stays(provider: Written) -> None:
+async def _a_record_held_wider_stays(provider: Written) -> None:
     for scope in (ACME, GLOBAL_SCOPE):
         record = await person_states(provider, "units", "kilometres", scope=scope)
         expect(await forgotten(provider, record.id) is False, "forget did not answer False for a wider record")
@@ -82,7 +80,7 @@ async def a_record_held_wider_stays(provider: Written) -> None:
 
 
 @clause(CLAUSES, "forget")
-async def an_id_compares_byte_for_byte(provider: Written) -> None:
+async def _an_id_compares_byte_for_byte(provider: Written) -> None:
     record = await agent_notes(provider, "units", "kilometres")
     for near in (record.id.swapcase(), f"{record.id} ", f" {record.id}", record.id[:-1], f"{record.id[:-1]}_", "%"):
         if near != record.id:
@@ -91,7 +89,7 @@ async def an_id_compares_byte_for_byte(provider: Written) -> None:
 
 
 @clause(CLAUSES, "forget")
-async def erasing_one_person_leaves_everybody_else_whole(provider: Written) -> None:
+async def _erasing_one_person_leaves_everybody_else_whole(provider: Written) -> None:
     actors = [Actor(id=name) for name in _ANY_ACTOR]
     for actor in actors:
         for key in ("units", "currency", "language"):
@@ -108,7 +106,7 @@ async def erasing_one_person_leaves_everybody_else_whole(provider: Written) -> N
 
 
 @clause(CLAUSES, "forget")
-async def any_text_is_an_actor_id(provider: Written) -> None:
+async def _any_text_is_an_actor_id(provider: Written) -> None:
     for name in _ANY_ACTOR:
         actor = Actor(id=name)
         record = await agent_notes(provider, "units", f"for {name}", actor=actor)
@@ -117,14 +115,14 @@ async def any_text_is_an_actor_id(provider: Written) -> None:
 
 
 @clause(CLAUSES, "forget")
-async def of_two_who_forget_one_record_at_once_one_is_told_true(provider: Written) -> None:
+async def _of_two_who_forget_one_record_at_once_one_is_told_true(provider: Written) -> None:
     record = await agent_notes(provider, "units", "kilometres")
     answers = await asyncio.gather(forgotten(provider, record.id), forgotten(provider, record.id))
     expect(sorted(answers) == [False, True], f"one record was forgotten twice at once, and the answers were {answers}")
 
 
 @clause(CLAUSES, "forget")
-async def a_forgotten_key_may_be_answered_again_by_a_new_record(provider: Written) -> None:
+async def _a_forgotten_key_may_be_answered_again_by_a_new_record(provider: Written) -> None:
     first = await agent_notes(provider, "units", "kilometres")
     await forgotten(provider, first.id)
     second = await agent_notes(provider, "Units", "miles")
@@ -134,7 +132,7 @@ async def a_forgotten_key_may_be_answered_again_by_a_new_record(provider: Writte
 
 
 @clause(CLAUSES, "forget")
-async def one_persons_record_may_be_forgotten_while_another_keeps_the_same_answer(provider: Written) -> None:
+async def _one_persons_record_may_be_forgotten_while_another_keeps_the_same_answer(provider: Written) -> None:
     mine = await agent_notes(provider, "units", "kilometres", actor=ANN)
     theirs = await agent_notes(provider, "units", "kilometres", actor=BOB)
     expect(mine.id != theirs.id, "two people's records share one id")

@@ -1,7 +1,5 @@
 """Clauses about `list`: every record at the scopes asked for, and not one from anywhere else."""
 
-# ruff: noqa: D103  # a clause's name is its sentence, and a docstring would say it twice
-
 from __future__ import annotations
 
 from collections.abc import MutableSequence
@@ -49,20 +47,20 @@ _ANY_TEXT = (
 
 
 @clause(CLAUSES, "list", needs=())
-async def a_scope_that_holds_nothing_lists_nothing(provider: MemoryProvider) -> None:
+async def _a_scope_that_holds_nothing_lists_nothing(provider: MemoryProvider) -> None:
     records = await listed(provider, "onfile-contract:a scope that nobody uses")
     expect(not records, f"list answered {len(records)} records at a scope that holds none")
 
 
 @clause(CLAUSES, "list", needs=())
-async def a_scope_that_no_store_can_keep_lists_nothing_and_raises_nothing(provider: MemoryProvider) -> None:
+async def _a_scope_that_no_store_can_keep_lists_nothing_and_raises_nothing(provider: MemoryProvider) -> None:
     for scope in (*NO_STORE_KEEPS, "long " + "x" * 300):
         records = await listed(provider, scope)
         expect(not records, f"list answered {len(records)} records at {scope[:20]!a}, which no store can hold")
 
 
 @clause(CLAUSES, "list")
-async def no_scope_and_a_blank_scope_list_nothing_rather_than_everything(provider: Written) -> None:
+async def _no_scope_and_a_blank_scope_list_nothing_rather_than_everything(provider: Written) -> None:
     await agent_notes(provider, "units", "kilometres")
     await person_states(provider, "units", "miles", scope=GLOBAL_SCOPE)
     for scopes in ((), ("",), ("  ",), ("%",), ("*",)):
@@ -71,7 +69,7 @@ async def no_scope_and_a_blank_scope_list_nothing_rather_than_everything(provide
 
 
 @clause(CLAUSES, "list")
-async def every_record_at_the_scopes_is_listed_and_no_other(provider: Written) -> None:
+async def _every_record_at_the_scopes_is_listed_and_no_other(provider: Written) -> None:
     await agent_notes(provider, "units", "kilometres")
     await agent_notes(provider, "currency", "euro")
     await person_states(provider, "units", "metres", scope=ACME)
@@ -86,7 +84,7 @@ async def every_record_at_the_scopes_is_listed_and_no_other(provider: Written) -
 
 
 @clause(CLAUSES, "list")
-async def scopes_compare_byte_for_byte(provider: Written) -> None:
+async def _scopes_compare_byte_for_byte(provider: Written) -> None:
     for scope in _LOOK_ALIKES:
         await person_states(provider, "the scope this is at", scope, scope=scope)
     for scope in _LOOK_ALIKES:
@@ -98,14 +96,14 @@ async def scopes_compare_byte_for_byte(provider: Written) -> None:
 
 
 @clause(CLAUSES, "list")
-async def a_scope_given_twice_lists_its_records_once(provider: Written) -> None:
+async def _a_scope_given_twice_lists_its_records_once(provider: Written) -> None:
     await agent_notes(provider, "units", "kilometres")
     records = await listed(provider, ANNS, GLOBAL_SCOPE, ANNS)
     expect(len(records) == 1, f"a scope that was named twice listed its one record {len(records)} times")
 
 
 @clause(CLAUSES, "list")
-async def the_three_hundred_and_first_fact_is_listed(provider: Written) -> None:
+async def _the_three_hundred_and_first_fact_is_listed(provider: Written) -> None:
     for number in range(301):
         await agent_notes(provider, f"question {number}", f"answer {number}")
     records = await listed(provider, ANNS)
@@ -114,7 +112,7 @@ async def the_three_hundred_and_first_fact_is_listed(provider: Written) -> None:
 
 
 @clause(CLAUSES, "list")
-async def key_text_and_origin_come_back_as_they_were_written(provider: Written) -> None:
+async def _key_text_and_origin_come_back_as_they_were_written(provider: Written) -> None:
     origin = MemoryOrigin(author="agent", thread_id="thread/ü:1", run_id="run '2'", actor_ref="ann")
     for number, text in enumerate(_ANY_TEXT):
         await agent_notes(provider, f"{number} {text[:100]}", text, origin=origin)
@@ -127,20 +125,20 @@ async def key_text_and_origin_come_back_as_they_were_written(provider: Written) 
 
 
 @clause(CLAUSES, "list")
-async def what_an_origin_does_not_know_comes_back_as_none(provider: Written) -> None:
+async def _what_an_origin_does_not_know_comes_back_as_none(provider: Written) -> None:
     await agent_notes(provider, "units", "kilometres", origin=MemoryOrigin(author="agent"))
     record = await only(provider, ANNS, "one fact was written")
     expect(record.origin == MemoryOrigin(author="agent"), "an origin without thread, run and actor came back with one")
 
 
 @clause(CLAUSES, "list")
-async def a_new_record_is_not_pinned(provider: Written) -> None:
+async def _a_new_record_is_not_pinned(provider: Written) -> None:
     record = await agent_notes(provider, "units", "kilometres")
     expect(record.pinned is False, "a record was born pinned; a pin is a person's act")
 
 
 @clause(CLAUSES, "list")
-async def times_are_timezone_aware_utc(provider: Written) -> None:
+async def _times_are_timezone_aware_utc(provider: Written) -> None:
     written = await agent_notes(provider, "units", "kilometres")
     record = await only(provider, ANNS, "one fact was written")
     expect(is_aware_utc(written), "write answered an updated_at that is not timezone-aware UTC")
@@ -149,7 +147,7 @@ async def times_are_timezone_aware_utc(provider: Written) -> None:
 
 
 @clause(CLAUSES, "list")
-async def changing_the_answer_changes_nothing_on_file(provider: Written) -> None:
+async def _changing_the_answer_changes_nothing_on_file(provider: Written) -> None:
     await agent_notes(provider, "units", "kilometres")
     answer = await listed(provider, ANNS)
     if isinstance(answer, MutableSequence):

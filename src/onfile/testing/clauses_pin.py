@@ -1,7 +1,5 @@
 """Clauses about `pin`: an operator's act on one record, which says nothing about its text."""
 
-# ruff: noqa: D103  # a clause's name is its sentence, and a docstring would say it twice
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -15,7 +13,7 @@ CLAUSES: list[Clause] = []
 
 
 @clause(CLAUSES, "pin", needs=())
-async def to_pin_an_unknown_id_of_any_text_answers_false(provider: PinningMemoryProvider) -> None:
+async def _to_pin_an_unknown_id_of_any_text_answers_false(provider: PinningMemoryProvider) -> None:
     for id in ("mem_00000000000000000000000000", "", "%", "' OR 1=1", "x" * 5_000, *NO_STORE_KEEPS):  # noqa: A001  # the record's own field name
         for pinned in (True, False):
             answer = await provider.pin(id=id, pinned=pinned)
@@ -23,7 +21,7 @@ async def to_pin_an_unknown_id_of_any_text_answers_false(provider: PinningMemory
 
 
 @clause(CLAUSES, "pin")
-async def a_pin_is_set_and_cleared_at_any_scope(provider: Pinned) -> None:
+async def _a_pin_is_set_and_cleared_at_any_scope(provider: Pinned) -> None:
     for scope in (ANNS, GLOBAL_SCOPE):
         record = await person_states(provider, "units", "kilometres", scope=scope)
         for pinned in (True, True, False, False):
@@ -33,7 +31,7 @@ async def a_pin_is_set_and_cleared_at_any_scope(provider: Pinned) -> None:
 
 
 @clause(CLAUSES, "pin")
-async def a_pin_moves_nothing_but_the_pin(provider: Pinned) -> None:
+async def _a_pin_moves_nothing_but_the_pin(provider: Pinned) -> None:
     record = await agent_notes(provider, "units", "kilometres")
     await provider.pin(id=record.id, pinned=True)
     pinned = await only(provider, ANNS, "one record was written and pinned")
@@ -42,7 +40,7 @@ async def a_pin_moves_nothing_but_the_pin(provider: Pinned) -> None:
 
 
 @clause(CLAUSES, "pin")
-async def one_pin_pins_one_record(provider: Pinned) -> None:
+async def _one_pin_pins_one_record(provider: Pinned) -> None:
     mine = await agent_notes(provider, "units", "kilometres")
     await agent_notes(provider, "currency", "euro")
     await person_states(provider, "units", "miles", scope=GLOBAL_SCOPE)
@@ -52,7 +50,7 @@ async def one_pin_pins_one_record(provider: Pinned) -> None:
 
 
 @clause(CLAUSES, "pin")
-async def a_rewritten_record_stays_pinned(provider: Pinned) -> None:
+async def _a_rewritten_record_stays_pinned(provider: Pinned) -> None:
     first = await agent_notes(provider, "units", "kilometres")
     await provider.pin(id=first.id, pinned=True)
     second = await agent_notes(provider, "UNITS", "miles")
@@ -66,7 +64,7 @@ async def a_rewritten_record_stays_pinned(provider: Pinned) -> None:
 
 
 @clause(CLAUSES, "pin")
-async def a_pinned_record_may_be_forgotten_and_its_pin_with_it(provider: Pinned) -> None:
+async def _a_pinned_record_may_be_forgotten_and_its_pin_with_it(provider: Pinned) -> None:
     first = await agent_notes(provider, "units", "kilometres")
     await provider.pin(id=first.id, pinned=True)
     expect(await forgotten(provider, first.id) is True, "a pinned record was not forgotten")

@@ -1,7 +1,5 @@
 """Clauses about a write that is made again: a replayed run changes nothing and brings nothing back."""
 
-# ruff: noqa: D103  # a clause's name is its sentence, and a docstring would say it twice
-
 from __future__ import annotations
 
 from ..provider import WriteReport
@@ -32,7 +30,7 @@ _NEAR_KEYS = (
 
 
 @clause(CLAUSES, "write", needs=())
-async def the_same_write_again_changes_nothing(provider: Written) -> None:
+async def _the_same_write_again_changes_nothing(provider: Written) -> None:
     first = await agent_notes(provider, "units", "kilometres", idempotency_key="run-1:call-1")
     again = await agent_notes(provider, "Units", "kilometres", idempotency_key="run-1:call-1")
     expect(again == first, "a retried write was not answered with the record that it made")
@@ -40,7 +38,7 @@ async def the_same_write_again_changes_nothing(provider: Written) -> None:
 
 
 @clause(CLAUSES, "write", needs=())
-async def a_retry_does_not_undo_what_was_written_since(provider: Written) -> None:
+async def _a_retry_does_not_undo_what_was_written_since(provider: Written) -> None:
     await agent_notes(provider, "units", "kilometres", idempotency_key="run-1:call-1")
     since = await agent_notes(provider, "units", "miles", idempotency_key="run-2:call-1")
     again = await agent_notes(provider, "units", "kilometres", idempotency_key="run-1:call-1")
@@ -49,7 +47,7 @@ async def a_retry_does_not_undo_what_was_written_since(provider: Written) -> Non
 
 
 @clause(CLAUSES, "write", needs=())
-async def a_retry_after_a_person_corrected_it_answers_the_correction(provider: Written) -> None:
+async def _a_retry_after_a_person_corrected_it_answers_the_correction(provider: Written) -> None:
     await agent_notes(provider, "units", "kilometres", idempotency_key="run-1:call-1")
     stated = await person_states(provider, "units", "miles", scope=ANNS)
     again = await agent_notes(provider, "units", "kilometres", idempotency_key="run-1:call-1")
@@ -57,7 +55,7 @@ async def a_retry_after_a_person_corrected_it_answers_the_correction(provider: W
 
 
 @clause(CLAUSES, "write", needs=())
-async def a_retry_does_not_bring_back_what_was_forgotten(provider: Written) -> None:
+async def _a_retry_does_not_bring_back_what_was_forgotten(provider: Written) -> None:
     record = await agent_notes(provider, "units", "kilometres", idempotency_key="run-1:call-1")
     await forgotten(provider, record.id)
     await refusal(
@@ -68,7 +66,7 @@ async def a_retry_does_not_bring_back_what_was_forgotten(provider: Written) -> N
 
 
 @clause(CLAUSES, "write", needs=())
-async def a_retry_answers_what_was_written_anew_after_the_forgetting(provider: Written) -> None:
+async def _a_retry_answers_what_was_written_anew_after_the_forgetting(provider: Written) -> None:
     record = await agent_notes(provider, "units", "kilometres", idempotency_key="run-1:call-1")
     await forgotten(provider, record.id)
     anew = await agent_notes(provider, "units", "miles", idempotency_key="run-2:call-1")
@@ -77,7 +75,7 @@ async def a_retry_answers_what_was_written_anew_after_the_forgetting(provider: W
 
 
 @clause(CLAUSES, "write", needs=())
-async def a_write_that_changed_nothing_leaves_a_receipt_too(provider: Written) -> None:
+async def _a_write_that_changed_nothing_leaves_a_receipt_too(provider: Written) -> None:
     await agent_notes(provider, "units", "kilometres")
     await agent_notes(provider, "units", "kilometres", idempotency_key="run-1:call-1")
     since = await agent_notes(provider, "units", "miles")
@@ -86,7 +84,7 @@ async def a_write_that_changed_nothing_leaves_a_receipt_too(provider: Written) -
 
 
 @clause(CLAUSES, "write", needs=())
-async def a_refused_write_leaves_no_receipt(provider: Written) -> None:
+async def _a_refused_write_leaves_no_receipt(provider: Written) -> None:
     stated = await person_states(provider, "units", "kilometres", scope=ANNS)
     await refusal(
         agent_notes(provider, "units", "miles", idempotency_key="run-1:call-1"), "an agent's text over a person's"
@@ -97,7 +95,7 @@ async def a_refused_write_leaves_no_receipt(provider: Written) -> None:
 
 
 @clause(CLAUSES, "write", needs=())
-async def one_idempotency_key_for_another_key_is_another_write(provider: Written) -> None:
+async def _one_idempotency_key_for_another_key_is_another_write(provider: Written) -> None:
     await agent_notes(provider, "units", "kilometres", idempotency_key="run-1:call-1")
     await agent_notes(provider, "currency", "euro", idempotency_key="run-1:call-1")
     expect(
@@ -106,7 +104,7 @@ async def one_idempotency_key_for_another_key_is_another_write(provider: Written
 
 
 @clause(CLAUSES, "write", needs=())
-async def one_idempotency_key_at_another_scope_is_another_write(provider: Written) -> None:
+async def _one_idempotency_key_at_another_scope_is_another_write(provider: Written) -> None:
     await agent_notes(provider, "units", "kilometres", actor=ANN, idempotency_key="run-1:call-1")
     record = await agent_notes(provider, "units", "miles", actor=BOB, idempotency_key="run-1:call-1")
     expect((record.scope, record.text) == (BOBS, "miles"), "a write at another scope was taken for a retry")
@@ -114,7 +112,7 @@ async def one_idempotency_key_at_another_scope_is_another_write(provider: Writte
 
 
 @clause(CLAUSES, "write", needs=())
-async def idempotency_keys_of_any_characters_stay_apart(provider: Written) -> None:
+async def _idempotency_keys_of_any_characters_stay_apart(provider: Written) -> None:
     for key in _NEAR_KEYS:
         record = await agent_notes(provider, "units", f"by {key}", idempotency_key=key)
         expect(record.text == f"by {key}", f"the idempotency key {key[:20]!a} was taken for an earlier one")
@@ -125,7 +123,7 @@ async def idempotency_keys_of_any_characters_stay_apart(provider: Written) -> No
 
 
 @clause(CLAUSES, "write", needs=())
-async def the_same_write_made_seven_times_at_once_is_made_once(provider: Written) -> None:
+async def _the_same_write_made_seven_times_at_once_is_made_once(provider: Written) -> None:
     answers = await all_at_once(
         *(agent_notes(provider, "units", "kilometres", idempotency_key="run-1:call-1") for _ in range(7))
     )
@@ -136,7 +134,7 @@ async def the_same_write_made_seven_times_at_once_is_made_once(provider: Written
 
 
 @clause(CLAUSES, "write", needs=())
-async def without_an_idempotency_key_nothing_is_taken_for_a_retry(provider: Written) -> None:
+async def _without_an_idempotency_key_nothing_is_taken_for_a_retry(provider: Written) -> None:
     first = await agent_notes(provider, "units", "kilometres")
     await agent_notes(provider, "units", "miles")
     await agent_notes(provider, "units", "kilometres")
@@ -148,7 +146,7 @@ async def without_an_idempotency_key_nothing_is_taken_for_a_retry(provider: Writ
 
 
 @clause(CLAUSES, "report")
-async def a_report_tells_the_text_that_was_replaced(provider: Written) -> None:
+async def _a_report_tells_the_text_that_was_replaced(provider: Written) -> None:
     report = WriteReport()
     await agent_notes(provider, "units", "kilometres", report=report)
     expect((report.replaced, report.unchanged) == (None, False), "the report of a new fact says it replaced something")
@@ -161,7 +159,7 @@ async def a_report_tells_the_text_that_was_replaced(provider: Written) -> None:
 
 
 @clause(CLAUSES, "report")
-async def a_report_tells_when_nothing_was_written(provider: Written) -> None:
+async def _a_report_tells_when_nothing_was_written(provider: Written) -> None:
     await agent_notes(provider, "units", "kilometres", idempotency_key="run-1:call-1")
     report = WriteReport()
     await agent_notes(provider, "units", "kilometres", report=report)
@@ -172,7 +170,7 @@ async def a_report_tells_when_nothing_was_written(provider: Written) -> None:
 
 
 @clause(CLAUSES, "report")
-async def a_report_tells_that_a_person_who_takes_a_note_over_writes(provider: Written) -> None:
+async def _a_report_tells_that_a_person_who_takes_a_note_over_writes(provider: Written) -> None:
     await agent_notes(provider, "units", "kilometres")
     report = WriteReport()
     await person_states(provider, "units", "kilometres", scope=ANNS, report=report)

@@ -1,7 +1,5 @@
 """Clauses about `search`: only the scopes asked for, the best keys, and each of them whole."""
 
-# ruff: noqa: D103  # a clause's name is its sentence, and a docstring would say it twice
-
 from __future__ import annotations
 
 from collections.abc import MutableSequence, Sequence
@@ -89,34 +87,34 @@ _ODD_QUERIES = (
 
 
 @clause(CLAUSES, "search", needs=())
-async def a_search_of_what_holds_nothing_finds_nothing(provider: SearchableMemoryProvider) -> None:
+async def _a_search_of_what_holds_nothing_finds_nothing(provider: SearchableMemoryProvider) -> None:
     for scopes in ((), ("onfile-contract:a scope that nobody uses",), NO_STORE_KEEPS, ("long " + "x" * 300,)):
         records = await searched(provider, "pallet", *scopes, limit=5)
         expect(not records, f"search found {len(records)} records where there are none")
 
 
 @clause(CLAUSES, "search", needs=())
-async def a_query_of_any_text_raises_nothing(provider: SearchableMemoryProvider) -> None:
+async def _a_query_of_any_text_raises_nothing(provider: SearchableMemoryProvider) -> None:
     for query in (*_ODD_QUERIES, *NO_STORE_KEEPS):
         await searched(provider, query, *ANNS_SCOPES, limit=3)
 
 
 @clause(CLAUSES, "search")
-async def the_fact_with_the_querys_words_leads(provider: Searched) -> None:
+async def _the_fact_with_the_querys_words_leads(provider: Searched) -> None:
     await _plant_strays(provider)
     await agent_notes(provider, "labels", "every pallet gets a blue label")
     await _expect_first(provider, "how do we mark a pallet?", "labels")
 
 
 @clause(CLAUSES, "search")
-async def a_fact_is_found_by_its_key(provider: Searched) -> None:
+async def _a_fact_is_found_by_its_key(provider: Searched) -> None:
     await agent_notes(provider, "pallet-label", "blue, on the short side")
     await _plant_strays(provider)
     await _expect_first(provider, "which label", "pallet-label")
 
 
 @clause(CLAUSES, "search")
-async def the_fact_with_more_of_the_querys_words_leads(provider: Searched) -> None:
+async def _the_fact_with_more_of_the_querys_words_leads(provider: Searched) -> None:
     await agent_notes(provider, "frozen", "a frozen pallet travels overnight to Bergen")
     await agent_notes(provider, "labels", "every pallet gets a blue label")
     await _plant_strays(provider)
@@ -124,7 +122,7 @@ async def the_fact_with_more_of_the_querys_words_leads(provider: Searched) -> No
 
 
 @clause(CLAUSES, "search")
-async def case_never_matters_to_a_match(provider: Searched) -> None:
+async def _case_never_matters_to_a_match(provider: Searched) -> None:
     await agent_notes(provider, "depot", "the depot stands in \u00c5lesund by the STRASSENBAHN")
     await _plant_strays(provider)
     for query in ("\u00e5lesund", "\u00c5LESUND", "strassenbahn", "Stra\u00dfenbahn", "DEPOT"):
@@ -132,7 +130,7 @@ async def case_never_matters_to_a_match(provider: Searched) -> None:
 
 
 @clause(CLAUSES, "search")
-async def unicode_form_never_matters_to_a_match(provider: Searched) -> None:
+async def _unicode_form_never_matters_to_a_match(provider: Searched) -> None:
     await agent_notes(provider, "composed", "meet at the caf\u00e9 by the harbour")
     await agent_notes(provider, "taken apart", "bring the re\u0301sume\u0301 along")
     await agent_notes(provider, "full width", "the code is \uff21\uff22\uff237")
@@ -148,7 +146,7 @@ async def unicode_form_never_matters_to_a_match(provider: Searched) -> None:
 
 
 @clause(CLAUSES, "search")
-async def scripts_without_spaces_are_found_inside_a_sentence(provider: Searched) -> None:
+async def _scripts_without_spaces_are_found_inside_a_sentence(provider: Searched) -> None:
     for key, text in (
         ("請求先", "東京本社の経理部"),
         ("会計年度", "四月に始まる"),
@@ -167,7 +165,7 @@ async def scripts_without_spaces_are_found_inside_a_sentence(provider: Searched)
 
 
 @clause(CLAUSES, "search")
-async def search_filters_to_the_scopes_before_it_ranks(provider: Searched) -> None:
+async def _search_filters_to_the_scopes_before_it_ranks(provider: Searched) -> None:
     await agent_notes(provider, "labels", "a pallet gets a label")
     for number in range(30):
         await agent_notes(provider, f"pallet label {number}", "pallet label pallet label", actor=BOB)
@@ -182,7 +180,7 @@ async def search_filters_to_the_scopes_before_it_ranks(provider: Searched) -> No
 
 
 @clause(CLAUSES, "search")
-async def search_compares_scopes_byte_for_byte(provider: Searched) -> None:
+async def _search_compares_scopes_byte_for_byte(provider: Searched) -> None:
     near = ("actor:ann ", "actor:Ann", "actor:annabel", "actor:an_", "actor:%", "actor:")
     for scope in near:
         await person_states(provider, "pallet", "a pallet gets a label", scope=scope)
@@ -192,7 +190,7 @@ async def search_compares_scopes_byte_for_byte(provider: Searched) -> None:
 
 
 @clause(CLAUSES, "search")
-async def one_key_at_three_scopes_takes_one_place_and_comes_whole(provider: Searched) -> None:
+async def _one_key_at_three_scopes_takes_one_place_and_comes_whole(provider: Searched) -> None:
     for scope, spelling in ((ANNS, "Pallet Label"), (ACME, "pallet-label"), (GLOBAL_SCOPE, "PALLET_LABEL")):
         await person_states(provider, spelling, f"a pallet gets a label, says {scope}", scope=scope)
     await agent_notes(provider, "pallet", "is counted daily")
@@ -205,7 +203,7 @@ async def one_key_at_three_scopes_takes_one_place_and_comes_whole(provider: Sear
 
 
 @clause(CLAUSES, "search")
-async def a_key_comes_whole_when_only_its_widest_record_matches(provider: Searched) -> None:
+async def _a_key_comes_whole_when_only_its_widest_record_matches(provider: Searched) -> None:
     await agent_notes(provider, "marking", "orange")
     await person_states(provider, "Marking", "every pallet gets a blue label", scope=GLOBAL_SCOPE)
     await _plant_strays(provider)
@@ -215,7 +213,7 @@ async def a_key_comes_whole_when_only_its_widest_record_matches(provider: Search
 
 
 @clause(CLAUSES, "search")
-async def search_never_returns_more_unpinned_keys_than_the_limit(provider: Searched) -> None:
+async def _search_never_returns_more_unpinned_keys_than_the_limit(provider: Searched) -> None:
     for number in range(12):
         await agent_notes(provider, f"pallet {number}", f"pallet number {number} gets a label")
     for query in ("pallet label", "nothing of the kind", *_ODD_QUERIES):
@@ -225,7 +223,7 @@ async def search_never_returns_more_unpinned_keys_than_the_limit(provider: Searc
 
 
 @clause(CLAUSES, "search")
-async def without_a_limit_every_match_is_returned(provider: Searched) -> None:
+async def _without_a_limit_every_match_is_returned(provider: Searched) -> None:
     for number in range(60):
         await agent_notes(provider, f"pallet {number}", f"pallet number {number} gets a label")
     found = await searched(provider, "pallet", *ANNS_SCOPES, limit=None)
@@ -235,7 +233,7 @@ async def without_a_limit_every_match_is_returned(provider: Searched) -> None:
 
 
 @clause(CLAUSES, "search")
-async def the_same_search_gives_the_same_answer_in_the_same_order(provider: Searched) -> None:
+async def _the_same_search_gives_the_same_answer_in_the_same_order(provider: Searched) -> None:
     for number in range(15):
         await agent_notes(provider, f"pallet {number}", "a pallet gets a label")
     first = await searched(provider, "pallet label", *ANNS_SCOPES, limit=7)
@@ -245,7 +243,7 @@ async def the_same_search_gives_the_same_answer_in_the_same_order(provider: Sear
 
 
 @clause(CLAUSES, "search")
-async def no_record_is_returned_twice(provider: Searched) -> None:
+async def _no_record_is_returned_twice(provider: Searched) -> None:
     for number in range(5):
         await agent_notes(provider, f"pallet {number}", "pallet, pallet and pallet")
     found = await searched(provider, "pallet pallet", ANNS, GLOBAL_SCOPE, ANNS, limit=None)
@@ -253,7 +251,7 @@ async def no_record_is_returned_twice(provider: Searched) -> None:
 
 
 @clause(CLAUSES, "search")
-async def what_search_returns_is_what_is_on_file(provider: Searched) -> None:
+async def _what_search_returns_is_what_is_on_file(provider: Searched) -> None:
     await agent_notes(provider, "Pallet Label", "blue, on the short side")
     found = await searched(provider, "pallet", ANNS, limit=1)
     expect(list(found) == list(await listed(provider, ANNS)), "search and list answer two different records")
@@ -267,7 +265,7 @@ async def what_search_returns_is_what_is_on_file(provider: Searched) -> None:
 
 
 @clause(CLAUSES, "search")
-async def an_overwritten_text_is_not_found(provider: Searched) -> None:
+async def _an_overwritten_text_is_not_found(provider: Searched) -> None:
     await agent_notes(provider, "marking", "zebra zebra stripes on the zebra pallet")
     await agent_notes(provider, "marking", "a plain orange dot")
     await agent_notes(provider, "animals", "no zebra travels by road")
@@ -278,7 +276,7 @@ async def an_overwritten_text_is_not_found(provider: Searched) -> None:
 
 
 @clause(CLAUSES, "search")
-async def a_text_that_a_person_replaced_is_not_found(provider: Searched) -> None:
+async def _a_text_that_a_person_replaced_is_not_found(provider: Searched) -> None:
     await agent_notes(provider, "marking", "zebra zebra stripes on the zebra pallet")
     await person_states(provider, "Marking", "a plain orange dot", scope=ANNS)
     await agent_notes(provider, "animals", "no zebra travels by road")
@@ -286,7 +284,7 @@ async def a_text_that_a_person_replaced_is_not_found(provider: Searched) -> None
 
 
 @clause(CLAUSES, "search")
-async def a_forgotten_fact_is_not_found(provider: Searched) -> None:
+async def _a_forgotten_fact_is_not_found(provider: Searched) -> None:
     record = await agent_notes(provider, "marking", "zebra stripes on the pallet")
     await agent_notes(provider, "units", "kilometres")
     await forgotten(provider, record.id)
@@ -301,7 +299,7 @@ async def a_forgotten_fact_is_not_found(provider: Searched) -> None:
 
 
 @clause(CLAUSES, "search", needs=("write", "pin"))
-async def a_pinned_record_is_returned_whatever_is_asked(provider: PinnedAndSearched) -> None:
+async def _a_pinned_record_is_returned_whatever_is_asked(provider: PinnedAndSearched) -> None:
     pinned = await person_states(provider, "policy", "refunds need two signatures", scope=GLOBAL_SCOPE)
     await provider.pin(id=pinned.id, pinned=True)
     for number in range(6):
@@ -315,7 +313,7 @@ async def a_pinned_record_is_returned_whatever_is_asked(provider: PinnedAndSearc
 
 
 @clause(CLAUSES, "search", needs=("write", "pin"))
-async def a_pinned_key_comes_with_all_its_records(provider: PinnedAndSearched) -> None:
+async def _a_pinned_key_comes_with_all_its_records(provider: PinnedAndSearched) -> None:
     wide = await person_states(provider, "Refund Policy", "two signatures", scope=GLOBAL_SCOPE)
     narrow = await agent_notes(provider, "refund-policy", "one signature is enough for ann")
     await provider.pin(id=wide.id, pinned=True)
@@ -327,7 +325,7 @@ async def a_pinned_key_comes_with_all_its_records(provider: PinnedAndSearched) -
 
 
 @clause(CLAUSES, "search", needs=("write", "pin"))
-async def a_pinned_record_without_a_match_comes_last(provider: PinnedAndSearched) -> None:
+async def _a_pinned_record_without_a_match_comes_last(provider: PinnedAndSearched) -> None:
     pinned = await person_states(provider, "policy", "refunds need two signatures", scope=GLOBAL_SCOPE)
     await provider.pin(id=pinned.id, pinned=True)
     await agent_notes(provider, "labels", "every pallet gets a blue label")
@@ -337,7 +335,7 @@ async def a_pinned_record_without_a_match_comes_last(provider: PinnedAndSearched
 
 
 @clause(CLAUSES, "search", needs=("write", "pin"))
-async def a_pin_at_a_scope_that_was_not_asked_for_stays_there(provider: PinnedAndSearched) -> None:
+async def _a_pin_at_a_scope_that_was_not_asked_for_stays_there(provider: PinnedAndSearched) -> None:
     theirs = await person_states(provider, "pallet", "a pallet gets a label", scope=BOBS)
     await provider.pin(id=theirs.id, pinned=True)
     await agent_notes(provider, "units", "kilometres")

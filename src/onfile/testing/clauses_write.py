@@ -1,7 +1,5 @@
 """Clauses about `write`: one record per question and scope, and who may replace what."""
 
-# ruff: noqa: D103  # a clause's name is its sentence, and a docstring would say it twice
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -47,7 +45,7 @@ _LONGEST = 255
 
 
 @clause(CLAUSES, "write", needs=())
-async def write_answers_the_record_that_now_stands(provider: Written) -> None:
+async def _write_answers_the_record_that_now_stands(provider: Written) -> None:
     origin = MemoryOrigin(author="agent", thread_id="t", run_id="r", actor_ref="ann")
     record = await agent_notes(provider, "Fiscal Year", "starts in October", origin=origin)
     expect(record == await only(provider, ANNS, "one fact was written"), "write and list answer two different records")
@@ -59,7 +57,7 @@ async def write_answers_the_record_that_now_stands(provider: Written) -> None:
 
 
 @clause(CLAUSES, "write", needs=())
-async def every_spelling_of_a_key_is_one_record(provider: Written) -> None:
+async def _every_spelling_of_a_key_is_one_record(provider: Written) -> None:
     spellings = (
         "Fiscal Year",
         "fiscal_year",
@@ -72,14 +70,14 @@ async def every_spelling_of_a_key_is_one_record(provider: Written) -> None:
 
 
 @clause(CLAUSES, "write", needs=())
-async def composed_and_decomposed_keys_are_one_record(provider: Written) -> None:
+async def _composed_and_decomposed_keys_are_one_record(provider: Written) -> None:
     await _write_all_spellings(provider, ("caf\u00e9", "cafe\u0301", "CAF\u00c9", "CAFE\u0301"))
     await _write_all_spellings(provider, ("\u30ac\u30bd\u30ea\u30f3", "\u30ab\u3099\u30bd\u30ea\u30f3"))
     await _write_all_spellings(provider, ("stra\u00dfe", "STRASSE", "Stra\u00dfe"))
 
 
 @clause(CLAUSES, "write", needs=())
-async def keys_that_ask_different_questions_stay_apart(provider: Written) -> None:
+async def _keys_that_ask_different_questions_stay_apart(provider: Written) -> None:
     written = [await agent_notes(provider, key, f"the answer to {key}") for key in _APART]
     records = {record.key: record for record in await listed(provider, ANNS)}
     for before in written:
@@ -89,7 +87,7 @@ async def keys_that_ask_different_questions_stay_apart(provider: Written) -> Non
 
 
 @clause(CLAUSES, "write", needs=())
-async def one_key_at_two_scopes_is_two_records(provider: Written) -> None:
+async def _one_key_at_two_scopes_is_two_records(provider: Written) -> None:
     mine = await agent_notes(provider, "units", "kilometres")
     ours = await person_states(provider, "units", "kilometres", scope=ACME)
     expect(mine.id != ours.id, "one key at two scopes shares one record")
@@ -98,7 +96,7 @@ async def one_key_at_two_scopes_is_two_records(provider: Written) -> None:
 
 
 @clause(CLAUSES, "write", needs=())
-async def a_new_text_replaces_the_old_and_keeps_the_id_and_the_first_spelling(provider: Written) -> None:
+async def _a_new_text_replaces_the_old_and_keeps_the_id_and_the_first_spelling(provider: Written) -> None:
     first = await agent_notes(provider, "Fiscal Year", "starts in October")
     later = MemoryOrigin(author="agent", thread_id="thread-2", run_id="run-2", actor_ref="ann")
     second = await agent_notes(provider, "fiscal_year", "starts in January", origin=later)
@@ -111,7 +109,7 @@ async def a_new_text_replaces_the_old_and_keeps_the_id_and_the_first_spelling(pr
 
 
 @clause(CLAUSES, "write", needs=())
-async def the_same_text_again_changes_nothing(provider: Written) -> None:
+async def _the_same_text_again_changes_nothing(provider: Written) -> None:
     first = await agent_notes(provider, "Fiscal Year", "starts in October")
     elsewhere = MemoryOrigin(author="agent", thread_id="thread-2", run_id="run-2", actor_ref="ann")
     again = await agent_notes(provider, "fiscal_year", "starts in October", origin=elsewhere)
@@ -122,7 +120,7 @@ async def the_same_text_again_changes_nothing(provider: Written) -> None:
 
 
 @clause(CLAUSES, "write", needs=())
-async def an_agent_that_says_what_a_person_said_changes_nothing(provider: Written) -> None:
+async def _an_agent_that_says_what_a_person_said_changes_nothing(provider: Written) -> None:
     stated = await person_states(provider, "units", "kilometres", scope=ANNS)
     answer = await agent_notes(provider, "Units", "kilometres")
     expect(answer == stated, "an agent's same text was not answered with the person's record as it stands")
@@ -132,7 +130,7 @@ async def an_agent_that_says_what_a_person_said_changes_nothing(provider: Writte
 
 
 @clause(CLAUSES, "write", needs=())
-async def a_person_who_says_what_an_agent_noted_takes_it_over(provider: Written) -> None:
+async def _a_person_who_says_what_an_agent_noted_takes_it_over(provider: Written) -> None:
     noted = await agent_notes(provider, "Units", "kilometres")
     stated = await person_states(provider, "units", "kilometres", scope=ANNS)
     expect(stated.origin.author == "human", "a person confirmed an agent's note and it stayed the agent's")
@@ -143,7 +141,7 @@ async def a_person_who_says_what_an_agent_noted_takes_it_over(provider: Written)
 
 
 @clause(CLAUSES, "write", needs=())
-async def an_agent_never_replaces_what_a_person_stated(provider: Written) -> None:
+async def _an_agent_never_replaces_what_a_person_stated(provider: Written) -> None:
     stated = await person_states(provider, "Preferred Units", "kilometres", scope=ANNS)
     reason = await refusal(agent_notes(provider, "preferred_units", "miles"), "an agent's text over a person's")
     expect("Preferred Units" in reason, "the reason does not name the note that stands by its key")
@@ -152,7 +150,7 @@ async def an_agent_never_replaces_what_a_person_stated(provider: Written) -> Non
 
 
 @clause(CLAUSES, "write", needs=())
-async def a_person_replaces_what_anyone_wrote(provider: Written) -> None:
+async def _a_person_replaces_what_anyone_wrote(provider: Written) -> None:
     noted = await agent_notes(provider, "units", "kilometres")
     first = await person_states(provider, "units", "miles", scope=ANNS)
     second = await person_states(provider, "units", "metres", scope=ANNS)
@@ -162,7 +160,7 @@ async def a_person_replaces_what_anyone_wrote(provider: Written) -> None:
 
 
 @clause(CLAUSES, "write", needs=())
-async def an_agent_writes_at_its_own_actors_scope_only(provider: Written) -> None:
+async def _an_agent_writes_at_its_own_actors_scope_only(provider: Written) -> None:
     for scope in (ACME, GLOBAL_SCOPE, BOBS, "actor:ann ", "actor:Ann", "actor:", "actor:annabel"):
         reason = await refusal(agent_notes(provider, "units", "miles", scope=scope), f"an agent's write at {scope!a}")
         expect(ANNS in reason, "the reason does not name the scope that the agent may write at")
@@ -170,14 +168,14 @@ async def an_agent_writes_at_its_own_actors_scope_only(provider: Written) -> Non
 
 
 @clause(CLAUSES, "write", needs=())
-async def even_the_same_text_is_refused_an_agent_at_a_wider_scope(provider: Written) -> None:
+async def _even_the_same_text_is_refused_an_agent_at_a_wider_scope(provider: Written) -> None:
     stated = await person_states(provider, "units", "miles", scope=GLOBAL_SCOPE)
     await refusal(agent_notes(provider, "units", "miles", scope=GLOBAL_SCOPE), "an agent's write at a wider scope")
     expect(await only(provider, GLOBAL_SCOPE, "one fact is on file") == stated, "a refused write changed the record")
 
 
 @clause(CLAUSES, "write", needs=())
-async def a_person_is_taken_at_their_word_at_any_scope(provider: Written) -> None:
+async def _a_person_is_taken_at_their_word_at_any_scope(provider: Written) -> None:
     for scope in (ANNS, BOBS, ACME, GLOBAL_SCOPE, "depot:north"):
         record = await person_states(provider, "units", "kilometres", scope=scope)
         expect(record.scope == scope, "a person's fact was written at another scope than they named")
@@ -185,7 +183,7 @@ async def a_person_is_taken_at_their_word_at_any_scope(provider: Written) -> Non
 
 
 @clause(CLAUSES, "write", needs=())
-async def what_no_store_can_keep_is_refused_in_words(provider: Written) -> None:
+async def _what_no_store_can_keep_is_refused_in_words(provider: Written) -> None:
     for text in NO_STORE_KEEPS:
         await refusal(agent_notes(provider, "units", text), f"the text {text!a}")
         await refusal(agent_notes(provider, text, "kilometres"), f"the key {text!a}")
@@ -197,7 +195,7 @@ async def what_no_store_can_keep_is_refused_in_words(provider: Written) -> None:
 
 
 @clause(CLAUSES, "write", needs=())
-async def a_key_or_a_scope_over_255_characters_is_refused_and_one_of_255_is_kept(provider: Written) -> None:
+async def _a_key_or_a_scope_over_255_characters_is_refused_and_one_of_255_is_kept(provider: Written) -> None:
     for letter in ("x", "é", "界", "\U0001f69a"):
         key, scope = letter * _LONGEST, f"depot:{letter * (_LONGEST - 6)}"
         await refusal(
@@ -210,7 +208,7 @@ async def a_key_or_a_scope_over_255_characters_is_refused_and_one_of_255_is_kept
 
 
 @clause(CLAUSES, "write", needs=())
-async def a_refused_write_leaves_the_store_as_usable_as_before(provider: Written) -> None:
+async def _a_refused_write_leaves_the_store_as_usable_as_before(provider: Written) -> None:
     await person_states(provider, "units", "kilometres", scope=ANNS)
     for _ in range(20):
         await refusal(agent_notes(provider, "units", "miles"), "an agent's text over a person's")
@@ -219,7 +217,7 @@ async def a_refused_write_leaves_the_store_as_usable_as_before(provider: Written
 
 
 @clause(CLAUSES, "write", needs=())
-async def seven_writes_at_once_are_all_kept(provider: Written) -> None:
+async def _seven_writes_at_once_are_all_kept(provider: Written) -> None:
     answers = await all_at_once(
         *(
             agent_notes(provider, f"question {number}", f"answer {number}", idempotency_key=f"{number}")
@@ -235,7 +233,7 @@ async def seven_writes_at_once_are_all_kept(provider: Written) -> None:
 
 
 @clause(CLAUSES, "write", needs=())
-async def one_key_written_seven_times_at_once_is_one_record(provider: Written) -> None:
+async def _one_key_written_seven_times_at_once_is_one_record(provider: Written) -> None:
     answers = await all_at_once(*(agent_notes(provider, "units", f"answer {number}") for number in range(7)))
     _expect_no_error(answers)
     record = await only(provider, ANNS, "one key was written seven times at once")
@@ -244,7 +242,7 @@ async def one_key_written_seven_times_at_once_is_one_record(provider: Written) -
 
 
 @clause(CLAUSES, "write", needs=())
-async def a_persons_statement_stands_whatever_agents_write_at_the_same_time(provider: Written) -> None:
+async def _a_persons_statement_stands_whatever_agents_write_at_the_same_time(provider: Written) -> None:
     answers = await all_at_once(
         *(agent_notes(provider, "units", f"guess {number}") for number in range(3)),
         person_states(provider, "units", "kilometres", scope=ANNS),
@@ -258,7 +256,7 @@ async def a_persons_statement_stands_whatever_agents_write_at_the_same_time(prov
 
 
 @clause(CLAUSES, "write", needs=())
-async def two_actors_at_once_do_not_mix(provider: Written) -> None:
+async def _two_actors_at_once_do_not_mix(provider: Written) -> None:
     answers = await all_at_once(
         *(agent_notes(provider, f"question {number}", "of ann") for number in range(4)),
         *(agent_notes(provider, f"question {number}", "of bob", actor=BOB) for number in range(4)),
@@ -273,7 +271,7 @@ async def two_actors_at_once_do_not_mix(provider: Written) -> None:
 
 
 @clause(CLAUSES, "write", needs=())
-async def write_answers_an_aware_utc_time_also_when_nothing_changes(provider: Written) -> None:
+async def _write_answers_an_aware_utc_time_also_when_nothing_changes(provider: Written) -> None:
     for _ in range(2):
         record = await agent_notes(provider, "units", "kilometres")
         expect(is_aware_utc(record), "write answered an updated_at that is not timezone-aware UTC")
