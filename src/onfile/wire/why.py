@@ -66,15 +66,15 @@ def explain_digest(
     for place, entry in enumerate(queue, start=1):
         identity = fold_key(entry.key)
         if ranked and not entry.pinned:
-            words = f"rank {place - pins} for this message"
+            words, order = f"rank {place - pins}", " for this message"
         else:
-            words = f"place {place} of {len(queue)}: narrowest scope first, then newest"
+            words, order = f"place {place} of {len(queue)}", ": narrowest scope, then newest"
         if identity in kept:
-            reasons[identity] = PINNED if entry.pinned else FITS if not (ranked or digest.omitted) else words
+            reasons[identity] = PINNED if entry.pinned else FITS if not (ranked or digest.omitted) else words + order
         elif entry.pinned:
-            reasons[identity] = f"pinned, but so are {pins} keys and the ceiling is {max_memories}"
+            reasons[identity] = f"pinned, but {pins} keys are and the ceiling is {max_memories}"
         else:
-            reasons[identity] = f"{words}; the ceiling is {max_memories}" + (f", {pins} pinned" if pins else "")
+            reasons[identity] = f"{words}, the ceiling is {max_memories}" + (f" with {pins} pinned" if pins else "")
     missed = [entry for entry in queue if fold_key(entry.key) not in kept]
     rest = resolve_memory_digest(records=on_file, scopes=scopes, max_memories=None).entries
     return [

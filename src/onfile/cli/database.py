@@ -1,0 +1,149 @@
+"""Opening the database that a command works on, and saying in words when that fails."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import OnfileError
+from .failures import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from sqlalchemy.engine import URL
+
+    from ..stores import SqlMemoryProvider
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a database is."""
+
+    url: URL
+    file: Path | None
+    """The file of a SQLite database."""
+    default: bool
+    """Nobody named it: it is the file in the data directory."""
+
+    def __str__(self) -> str:
+        """Name it for a person, without the password."""
+        if self.file is not None:
+            return str(self.file)
+        where = f"{self.url.host or 'localhost'}:{self.url.port}" if self.url.port else self.url.host or "localhost"
+        return f"{self.url.get_backend_name()}://{where}/{self.url.database or ''}"
+
+
+def place_of(given: str) -> Place:
+    """Answer where the database is that a person named: a URL, a path, or "" for the default file."""
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    if not given:
+        return _sqlite(_default_file(), default=True)
+    if "://" not in given:
+        return _sqlite(Path(given).expanduser(), default=False)
+    url: URL | None = None
+    with suppress(ArgumentError, ValueError):
+        url = make_url(given)
+    if url is None:
+        # Without the URL: it may hold a password.
+        msg = "that is no database URL; write one such as sqlite:///onfile.db or postgresql://user@host/name"
+        raise Failure(msg)
+    named = url.database or ""
+    plain = url.get_backend_name() == "sqlite" and named not in {"", ":memory:"} and not named.startswith("file:")
+    return Place(url=url, file=Path(named) if plain else None, default=False)
+
+
+@asynccontextmanager
+async def opened(given: str, *, make: bool = False) -> AsyncGenerator[SqlMemoryProvider]:
+    """Open the database with its tables in place, and close it whatever happens.
+
+    Args:
+        given: A URL, a path, or "" for the default file.
+        make: The command may start a new SQLite file. Where it may not, a mistyped path is told
+            as such instead of answered from an empty file.
+
+    Raises:
+        Failure: It cannot be opened.
+    """
+    place = place_of(given)
+    if place.file is not None and not place.default and not make and not place.file.exists():
+        msg = f"there is no database at {place}; 'onfile import' and 'onfile publish' make one"
+        raise Failure(msg)
+    from ..stores import SqlMemoryProvider
+
+    try:
+        provider = SqlMemoryProvider.from_url(place.url)
+    except TypeError as error:
+        # A database that SQLAlchemy knows and onfile does not; the words name its kind and nothing else.
+        raise Failure(str(error)) from None
+    try:
+        await _set_up(provider, place)
+        yield provider
+    finally:
+        await provider.aclose()
+
+
+async def _set_up(provider: SqlMemoryProvider, place: Place) -> None:
+    why: str
+    try:
+        await provider.setup()
+    except OnfileError:
+        raise
+    except Exception as error:  # noqa: BLE001  # each driver has its own; all mean that the database cannot be used
+        why = _why_unreachable(error)
+    else:
+        return
+    # Raised out here: the driver's error may quote the URL and its password.
+    msg = f"the database {place} cannot be used: {why}"
+    raise Failure(msg)
+
+
+_SAID = {
+    "unable to open database file": "its folder does not exist or may not be written to",
+    "file is not a database": "that file is no SQLite database",
+    "readonly database": "the file may not be written to",
+    "password authentication failed": "it refuses the user or the password",
+    "no password supplied": "it asks for a password",
+    "access denied": "it refuses the user or the password",
+    "unknown database": "the server has no database of that name",
+    "does not exist": "the server has no such database or user",
+    "connection refused": "nothing answers there; is the server running?",
+    "connect call failed": "nothing answers there; is the server running?",
+    "can't connect": "nothing answers there; is the server running?",
+    "name or service not known": "there is no such host",
+    "nodename nor servname": "there is no such host",
+    "timeout": "it did not answer in time",
+    "timed out": "it did not answer in time",
+}
+
+
+def _why_unreachable(error: BaseException) -> str:
+    """Recognise what drivers say, in our words: theirs may hold the URL."""
+    chain: list[BaseException] = []
+    step: BaseException | None = error
+    while step is not None and step not in chain:
+        chain.append(step)
+        step = getattr(step, "orig", None) or step.__cause__ or step.__context__
+    said = " ".join(f"{type(link).__name__} {link}" for link in chain).casefold()
+    for words, meaning in _SAID.items():
+        if words in said:
+            return meaning
+    return f"the driver raised {type(chain[-1]).__name__}"
+
+
+def _default_file() -> Path:
+    from platformdirs import user_data_path
+
+    folder = user_data_path("onfile", appauthor=False)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder / "onfile.db"
+
+
+def _sqlite(file: Path, *, default: bool) -> Place:
+    from sqlalchemy.engine import URL
+
+    return Place(url=URL.create("sqlite+aiosqlite", database=str(file)), file=file, default=default)

@@ -1,0 +1,278 @@
+"""`onfile list`, `publish`, `forget`, `pin` and `unpin`: what an operator does with single facts."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .failures import Failure
+from .options import AsJson, Database, RecordId, Tenant
+from .output import console, note, write, write_json
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from ..digest import OverriddenMemory
+    from ..records import MemoryRecord
+    from ..stores import SqlMemoryProvider, StoredMemory
+
+OPERATOR = "operator"
+"""Who an operator's own act is recorded for when they do not say."""
+
+
+def add_to(application: typer.Typer) -> None:
+    """Add the commands of this module."""
+    panel = "Single facts"
+    application.command("list", rich_help_panel=panel)(list_facts)
+    application.command("publish", rich_help_panel=panel)(publish)
+    application.command("forget", rich_help_panel=panel)(forget)
+    application.command("pin", rich_help_panel=panel)(pin)
+    application.command("unpin", rich_help_panel=panel)(unpin)
+
+
+def list_facts(
+    *,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option("--scope", metavar="SCOPE", help="Only what is held at this scope; repeat it for several."),
+    ] = None,
+    actor: Annotated[
+        str | None,
+        typer.Option("--actor", metavar="ID", help="What applies to this person, and which values it beats."),
+    ] = None,
+    tenant: Tenant = None,
+    as_json: AsJson = False,
+    db: Database = "",
+) -> None:
+    """List what is on file: everything, what is held at scopes, or what applies to a person.
+
+    Always the whole list. Each fact names who said it, when, and its id for 'onfile forget' and 'onfile pin'.
+
+    Example: [bold]onfile list --actor ana --tenant acme[/]
+    """
+    if scope and actor is not None:
+        msg = "--scope and --actor contradict each other; choose one"
+        raise Failure(msg)
+    if tenant is not None and actor is None:
+        msg = "--tenant says where an actor acts; name the actor with --actor"
+        raise Failure(msg)
+    asyncio.run(_list(db, scope, actor=actor, tenant=tenant, as_json=as_json))
+
+
+def publish(
+    scope: Annotated[
+        str,
+        typer.Option(
+            "--scope", metavar="SCOPE", help="Where the fact is held: tenant:acme, global.", show_default=False
+        ),
+    ],
+    key: Annotated[
+        str, typer.Option("--key", metavar="KEY", help="What the fact is about: date-format.", show_default=False)
+    ],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The fact, one line.", show_default=False)],
+    *,
+    by: Annotated[str, typer.Option("--as", metavar="ACTOR", help="The person who states it, by id.")] = OPERATOR,
+    as_json: AsJson = False,
+    db: Database = "",
+) -> None:
+    """State a fact as a person, at any scope: an operator's act, which a model cannot undo.
+
+    What stands there under the same key gets the new text and keeps its id and its pin.
+
+    Example: [bold]onfile publish --scope tenant:acme --key units "weights in kilograms"[/]
+    """
+    if not scope.strip():
+        msg = "the scope is blank; a fact is held at a scope such as tenant:acme"
+        raise Failure(msg)
+    asyncio.run(_publish(db, scope=scope, key=key, text=text, by=by, as_json=as_json))
+
+
+def forget(
+    id: RecordId,  # noqa: A002  # the record's own field name
+    *,
+    actor: Annotated[
+        str, typer.Option("--actor", metavar="ID", help="Whose fact it is, by the actor's id.", show_default=False)
+    ],
+    tenant: Tenant = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    as_json: AsJson = False,
+    db: Database = "",
+) -> None:
+    """Delete one fact for the person it is about: text, index and log, for good.
+
+    The rule is the one of the person's own page: only what is held at the actor's own scope can be deleted,
+    nothing wider, and an id that the actor cannot see is as unknown as one that does not exist.
+
+    Example: [bold]onfile forget mem_01KGENV700JV36Q7GS2BKFWKJD --actor ana --yes[/]
+    """
+    if not yes:
+        _ask()
+    asyncio.run(_forget(db, id, actor=actor, tenant=tenant, as_json=as_json))
+
+
+def pin(
+    id: RecordId,  # noqa: A002  # the record's own field name
+    *,
+    as_json: AsJson = False,
+    db: Database = "",
+) -> None:
+    """Pin a fact: it is in every turn's block, whatever the turn is about. Its date stays.
+
+    Example: [bold]onfile pin mem_01KGENV700JV36Q7GS2BKFWKJD[/]
+    """
+    asyncio.run(_pin(db, id, pinned=True, as_json=as_json))
+
+
+def unpin(
+    id: RecordId,  # noqa: A002  # the record's own field name
+    *,
+    as_json: AsJson = False,
+    db: Database = "",
+) -> None:
+    """Unpin a fact: it is in a turn's block again when it matters to the turn. Its date stays.
+
+    Example: [bold]onfile unpin mem_01KGENV700JV36Q7GS2BKFWKJD[/]
+    """
+    asyncio.run(_pin(db, id, pinned=False, as_json=as_json))
+
+
+async def _list(db: str, scopes: list[str] | None, *, actor: str | None, tenant: str | None, as_json: bool) -> None:
+    from ..wire.lines import line_members
+    from .database import opened
+
+    async with opened(db) as provider:
+        listed = _stored(provider, scopes) if actor is None else _applying(provider, actor, tenant)
+        if as_json:
+            write_json(
+                [
+                    line_members(memory.record, created_at=memory.created_at) | _overrides(beats)
+                    async for memory, beats in listed
+                ]
+            )
+            return
+        screen = console()
+        count = 0
+        async for memory, beats in listed:
+            count += 1
+            shown = _described(memory.record, beats)
+            if screen.is_terminal:
+                screen.print(shown, soft_wrap=True)
+            else:
+                write(f"{shown.plain}\n")
+    if not count:
+        note("nothing is on file there" if scopes or actor else "nothing is on file yet")
+
+
+async def _stored(
+    provider: "SqlMemoryProvider", scopes: list[str] | None
+) -> "AsyncIterator[tuple[StoredMemory, tuple[OverriddenMemory, ...]]]":
+    async for memory in provider.export(scopes=scopes):
+        yield memory, ()
+
+
+async def _applying(
+    provider: "SqlMemoryProvider", actor: str, tenant: str | None
+) -> "AsyncIterator[tuple[StoredMemory, tuple[OverriddenMemory, ...]]]":
+    from ..memory import Memory
+    from ..records import Actor
+    from ..scopes import ScopeContext, default_scopes
+    from ..stores import StoredMemory
+
+    ctx = ScopeContext(actor=Actor(id=actor, tenant_ref=tenant))
+    created = {memory.record.id: memory.created_at async for memory in provider.export(scopes=default_scopes(ctx))}
+    for entry in await Memory(provider).read_back(ctx):
+        yield StoredMemory(record=entry, created_at=created.get(entry.id, entry.updated_at)), entry.overrides
+
+
+async def _publish(db: str, *, scope: str, key: str, text: str, by: str, as_json: bool) -> None:
+    from ..memory import Memory
+    from ..records import Actor
+    from ..scopes import ScopeContext
+    from ..text import shown_scope
+    from ..wire.lines import line_members
+    from .database import opened
+
+    async with opened(db, make=True) as provider:
+        memory = Memory(provider, scopes=lambda _: [scope])
+        ctx = ScopeContext(actor=Actor(id=by))
+        outcome = await memory.publish(scope=scope, key=key, text=text, ctx=ctx, elevated=True)
+        if outcome.record is None:
+            raise Failure(outcome.error or "the fact was refused")
+        stored = await provider.get(outcome.record.id)
+    if as_json:
+        record = outcome.record
+        write_json(
+            line_members(record, created_at=stored.created_at if stored else record.updated_at)
+            | {"unchanged": outcome.unchanged}
+        )
+        return
+    did = "already on file" if outcome.unchanged else "replaced" if outcome.replaced is not None else "on file"
+    sys.stdout.write(f"{did} at [{shown_scope(scope)}]: {outcome.record.id}\n")
+
+
+async def _forget(db: str, id: str, *, actor: str, tenant: str | None, as_json: bool) -> None:  # noqa: A002  # the record's own field name
+    from ..memory import Memory
+    from ..records import Actor
+    from ..scopes import ScopeContext
+    from .database import opened
+
+    async with opened(db) as provider:
+        ctx = ScopeContext(actor=Actor(id=actor, tenant_ref=tenant))
+        outcome = await Memory(provider).forget(id, ctx)
+    if not outcome.ok:
+        raise Failure(outcome.reason)
+    if as_json:
+        write_json({"forgotten": True})
+    else:
+        sys.stdout.write("forgotten\n")
+
+
+async def _pin(db: str, id: str, *, pinned: bool, as_json: bool) -> None:  # noqa: A002  # the record's own field name
+    from .database import opened
+
+    async with opened(db) as provider:
+        known = await provider.pin(id=id, pinned=pinned)
+    if not known:
+        msg = "there is no fact with that id; 'onfile list' shows the ids"
+        raise Failure(msg)
+    if as_json:
+        write_json({"pinned": pinned})
+    else:
+        sys.stdout.write("pinned\n" if pinned else "unpinned\n")
+
+
+def _ask() -> None:
+    if not sys.stdin.isatty():
+        msg = "deleting cannot be undone; say --yes where nobody can be asked"
+        raise Failure(msg)
+    if not typer.confirm("Delete this fact for good?", err=True):
+        msg = "nothing was deleted"
+        raise Failure(msg)
+
+
+def _overrides(beats: "tuple[OverriddenMemory, ...]") -> dict[str, Any]:
+    if not beats:
+        return {}
+    return {"overrides": [{"id": b.id, "scope": b.scope, "text": b.text, "author": b.author} for b in beats]}
+
+
+def _described(record: "MemoryRecord", beats: "tuple[OverriddenMemory, ...]") -> "Text":
+    """Show a fact as the block does, with what only a person needs to know on the line below."""
+    from rich.text import Text
+
+    from ..text import shown_scope, shown_text
+
+    said = "a person" if record.origin.author == "human" else "the agent"
+    about = [f"by {said}", f"{record.updated_at:%Y-%m-%d %H:%M}", *(["pinned"] if record.pinned else []), record.id]
+    lines = Text.assemble(
+        (f"[{shown_scope(record.scope)}] ", "cyan"),
+        (shown_text(record.key), "bold"),
+        f": {shown_text(record.text)}",
+        (f"\n    {', '.join(about)}", "dim"),
+    )
+    for beaten in beats:
+        stated = "a person stated" if beaten.author == "human" else "instead has"
+        lines.append(f"\n    ↳ [{shown_scope(beaten.scope)}] {stated}: {shown_text(beaten.text)}", "yellow")
+    return lines

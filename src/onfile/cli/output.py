@@ -1,0 +1,42 @@
+"""What a command prints: results on standard output, everything said about them on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_PIPED_WIDTH = 120
+
+
+def write(text: str) -> None:
+    """Print text as it is, with no line break of its own."""
+    sys.stdout.write(text)
+
+
+def write_json(value: Any) -> None:
+    """Print one JSON document, other scripts as themselves."""
+    write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def note(sentence: str) -> None:
+    """Say something about the result where it does not get into the result."""
+    sys.stdout.flush()
+    sys.stderr.write(f"{sentence}\n")
+
+
+def console(*, errors: bool = False) -> Console:
+    """Answer a console that takes text literally: a fact in brackets is no markup."""
+    from rich.console import Console
+
+    stream = sys.stderr if errors else sys.stdout
+    width = None if stream.isatty() else _PIPED_WIDTH
+    return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+
+
+def counted(count: int, noun: str) -> str:
+    """Answer `1 fact`, `3,000 facts`."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")

@@ -1,0 +1,261 @@
+"""`onfile import` and `onfile export`: an operator's restore and back-up, exact in both directions."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
+
+import typer
+
+from .failures import Failure
+from .options import AsJson, Database
+from .output import console, counted, note, write_json
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from ..stores import RestoreReport
+    from ..wire.lines import BadLine, FactLine
+
+LONG_FACT, LONG_KEY = 240, 64
+"""What `Memory` allows by default: longer ones are kept, but a person could not write them again."""
+_NAMED = 20
+_BOM = b"\xef\xbb\xbf"
+
+
+def add_to(application: typer.Typer) -> None:
+    """Add the commands of this module."""
+    application.command("import", rich_help_panel="Facts in and out")(import_facts)
+    application.command("export", rich_help_panel="Facts in and out")(export_facts)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reading:
+    """What a file came to: the good lines with their numbers, and the bad ones."""
+
+    good: "list[tuple[int, FactLine]]"
+    bad: "list[BadLine]"
+
+
+def import_facts(
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="A file of JSON Lines, or - for standard input.", show_default=False),
+    ],
+    *,
+    keep_going: Annotated[
+        bool,
+        typer.Option("--keep-going", help="Import the good lines although others are bad; the exit code is then 1."),
+    ] = False,
+    skip: Annotated[
+        bool, typer.Option("--skip", help="Where the id, or the scope and key, is on file already: keep what stands.")
+    ] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Where the id, or the scope and key, is on file already: the line wins.")
+    ] = False,
+    as_json: AsJson = False,
+    db: Database = "",
+) -> None:
+    """Put facts on file from JSON Lines, all of them or none.
+
+    A line is an object with scope, key, text and author ("human" or "agent"). It may add pinned, id, updated_at,
+    created_at and origin (thread_id, run_id, actor_ref), as 'onfile export' writes them; a time has a time zone.
+    This is an operator's restore: nobody's authority is asked, and what the lines say is kept exactly.
+
+    Example: [bold]onfile import facts.jsonl --skip[/]
+    """
+    if skip and replace:
+        msg = "--skip and --replace contradict each other; choose one"
+        raise Failure(msg)
+    with _progress() as progress:
+        reading = _read(file, progress)
+        if not skip and not replace:
+            _refuse_repeated(reading.good)
+        report: RestoreReport | None = None
+        if not reading.bad or keep_going:
+            progress.add_task(f"Keeping {counted(len(reading.good), 'fact')}", total=None)
+            report = asyncio.run(_restore(db, reading.good, "skip" if skip else "replace" if replace else "stop"))
+    _tell(reading, report, as_json=as_json)
+    if reading.bad:
+        raise typer.Exit(1 if keep_going else 2)
+
+
+def export_facts(
+    scope: Annotated[
+        list[str] | None,
+        typer.Option("--scope", metavar="SCOPE", help="Only what is held at this scope; repeat it for several."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Write to this file instead of standard output."),
+    ] = None,
+    db: Database = "",
+) -> None:
+    """Write facts as JSON Lines, ordered by scope and key, for 'onfile import' to put back exactly.
+
+    Example: [bold]onfile export --scope tenant:acme --out acme.jsonl[/]
+    """
+    if out is None:
+        asyncio.run(_export(db, scope, sys.stdout))
+        return
+    # Beside the file and then in its place: an export that breaks off leaves the last one whole.
+    part = out.with_name(f"{out.name}.part")
+    try:
+        with part.open("w", encoding="utf-8", newline="\n") as stream:
+            written = asyncio.run(_export(db, scope, stream))
+        part.replace(out)
+    finally:
+        part.unlink(missing_ok=True)
+    note(f"{counted(written, 'fact')} written to {out}")
+
+
+async def _export(db: str, scopes: list[str] | None, stream: Any) -> int:
+    from ..wire.lines import dump_line
+    from .database import opened
+
+    written = 0
+    async with opened(db) as provider:
+        async for memory in provider.export(scopes=scopes):
+            stream.write(dump_line(memory.record, created_at=memory.created_at) + "\n")
+            written += 1
+    stream.flush()
+    return written
+
+
+def _read(file: str, progress: "Progress") -> _Reading:
+    from ..wire.lines import BadLine, LineRefused, parse_line
+
+    reading = _Reading(good=[], bad=[])
+    with _opened(file) as (stream, size):
+        task = progress.add_task("Reading", total=size)
+        for number, line in enumerate(stream, start=1):
+            progress.advance(task, len(line))
+            content = line.removeprefix(_BOM) if number == 1 else line
+            if not content.strip():
+                continue
+            try:
+                reading.good.append((number, parse_line(content)))
+            except LineRefused as refused:
+                reading.bad.append(BadLine(line=number, reason=str(refused)))
+    return reading
+
+
+@contextmanager
+def _opened(file: str) -> "Generator[tuple[BinaryIO, int | None]]":
+    if file == "-":
+        yield sys.stdin.buffer, None
+        return
+    try:
+        stream = Path(file).open("rb")  # noqa: SIM115  # closed below; only the opening is guarded here
+    except OSError as error:
+        msg = f"{file} cannot be read: {(error.strerror or 'no such file').lower()}"
+        raise Failure(msg) from None
+    with stream:
+        yield stream, os.fstat(stream.fileno()).st_size
+
+
+def _refuse_repeated(lines: "Iterable[tuple[int, FactLine]]") -> None:
+    """Stop at facts that one file holds twice, naming both lines: which is right is not ours to guess."""
+    first: dict[object, int] = {}
+    repeated: list[str] = []
+    for number, line in lines:
+        earlier = {first[mark] for mark in (line.id, line.identity) if mark is not None and mark in first}
+        if earlier:
+            repeated.append(f"line {number} repeats line {min(earlier)}")
+        for mark in (line.id, line.identity):
+            if mark is not None:
+                first.setdefault(mark, number)
+    if repeated:
+        msg = (
+            f"the file gives the same id, or the same scope and key, more than once, so nothing was imported: "
+            f"{_listed(repeated)}. Choose --skip to keep the first or --replace to keep the last"
+        )
+        raise Failure(msg)
+
+
+async def _restore(
+    db: str, lines: "list[tuple[int, FactLine]]", on_conflict: Literal["stop", "skip", "replace"]
+) -> "RestoreReport":
+    from ..ids import new_id
+    from ..stores import RestoreConflict, StoredMemory
+    from .database import opened
+
+    now = datetime.now(UTC)
+    memories: list[StoredMemory] = []
+    for _, line in lines:
+        record = line.to_record(new_id=line.id or new_id(), now=now)
+        memories.append(StoredMemory(record=record, created_at=line.created_at or record.updated_at))
+    async with opened(db, make=True) as provider:
+        try:
+            return await provider.restore(memories, on_conflict=on_conflict)
+        except RestoreConflict as conflict:
+            numbers = [str(lines[position][0]) for position in conflict.positions]
+            msg = (
+                f"{counted(len(numbers), 'fact')} of the file {'is' if len(numbers) == 1 else 'are'} on file already, "
+                f"by id or by scope and key, so nothing was imported: {'line' if len(numbers) == 1 else 'lines'} "
+                f"{_listed(numbers)}. Choose --skip to keep what stands or --replace to overwrite it"
+            )
+        raise Failure(msg)
+
+
+def _tell(reading: _Reading, report: "RestoreReport | None", *, as_json: bool) -> None:
+    long_facts = [number for number, line in reading.good if len(line.text) > LONG_FACT]
+    long_keys = [number for number, line in reading.good if len(line.key) > LONG_KEY]
+    if as_json:
+        write_json(
+            {
+                "inserted": report.inserted if report else 0,
+                "replaced": report.replaced if report else 0,
+                "skipped": report.skipped if report else 0,
+                "bad": [{"line": bad.line, "reason": bad.reason} for bad in reading.bad],
+                "long_facts": long_facts,
+                "long_keys": long_keys,
+            }
+        )
+    for bad in reading.bad:
+        note(f"line {bad.line}: {bad.reason}")
+    for lines, what, most in ((long_facts, "fact", LONG_FACT), (long_keys, "key", LONG_KEY)):
+        if lines and report:
+            note(
+                f"note: {counted(len(lines), what)} longer than {most} characters, "
+                f"the most that a model or a person may write: {_lines(lines)}"
+            )
+    if report is None:
+        note(f"onfile: {counted(len(reading.bad), 'bad line')}, so nothing was imported; --keep-going takes the others")
+    else:
+        note(_summary(reading, report))
+
+
+def _summary(reading: _Reading, report: "RestoreReport") -> str:
+    parts = [f"{counted(report.inserted, 'fact')} imported"]
+    parts += [f"{report.replaced:,} replaced"] if report.replaced else []
+    parts += [f"{report.skipped:,} skipped as on file already"] if report.skipped else []
+    parts += [f"{counted(len(reading.bad), 'bad line')} left out"] if reading.bad else []
+    return ", ".join(parts)
+
+
+def _lines(numbers: list[int]) -> str:
+    return f"{'line' if len(numbers) == 1 else 'lines'} {_listed([str(number) for number in numbers])}"
+
+
+def _listed(names: list[str]) -> str:
+    """List names for a sentence; of very many, the first and how many more."""
+    if len(names) > _NAMED:
+        return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED:,} more"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+@contextmanager
+def _progress() -> "Generator[Progress]":
+    """Show a bar to a person at a terminal, and nothing to anything else."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    shown = sys.stderr.isatty()
+    with Progress(*columns, console=console(errors=True), transient=True, disable=not shown) as progress:
+        yield progress
