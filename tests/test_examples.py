@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
+from httpx import ASGITransport, AsyncClient
+
+from onfile import Actor, ScopeContext
 
 README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -53,25 +57,32 @@ def test_the_readme_mounts_the_router_as_the_example_does():
         assert line in example
 
 
-def test_the_fastapi_example_shows_a_person_what_is_on_file_and_nobody_else(
+async def test_the_fastapi_example_lets_a_person_read_and_delete_what_is_theirs_and_nobody_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    pytest.importorskip("fastapi", reason="the server extra is not installed")
-    from importlib.util import module_from_spec, spec_from_file_location
-
-    from fastapi.testclient import TestClient
-
-    # given the example as it stands, on a database of its own
+    # given the example as it stands, on a database of its own, with a fact of Ana's
     monkeypatch.chdir(tmp_path)
     spec = spec_from_file_location("fastapi_app", EXAMPLES / "fastapi_app.py")
     assert spec and spec.loader
     example = module_from_spec(spec)
     spec.loader.exec_module(example)
+    ana, bo = {"X-Session": "session-of-ana"}, {"X-Session": "session-of-bo"}
 
-    with TestClient(example.app) as client:
+    host = ASGITransport(app=example.app)
+    async with example.lifespan(example.app), AsyncClient(transport=host, base_url="http://host") as client:
+        ctx = ScopeContext(actor=Actor(id="ana", tenant_ref="acme"))
+        published = await example.memory.publish(scope="actor:ana", key="units", text="kilometres", ctx=ctx)
+        assert published.record
+
         # when nobody is signed in, then the host's own answer comes through
-        assert client.get("/agent/memories").status_code == 401
+        assert (await client.get("/agent/memories")).status_code == 401
 
-        # and when Ana is, then she reads what is on file about her: nothing yet
-        answer = client.get("/agent/memories", headers={"X-Session": "session-of-ana"})
-        assert (answer.status_code, answer.json()) == (200, [])
+        # and Ana reads what is on file about her, Bo does not
+        assert [entry["text"] for entry in (await client.get("/agent/memories", headers=ana)).json()] == ["kilometres"]
+        assert (await client.get("/agent/memories", headers=bo)).json() == []
+
+        # and only Ana deletes it
+        path = f"/agent/memories/{published.record.id}"
+        assert (await client.delete(path, headers=bo)).status_code == 404
+        assert (await client.delete(path, headers=ana)).json() == {"forgotten": True}
+        assert (await client.get("/agent/memories", headers=ana)).json() == []

@@ -9,7 +9,7 @@ import sys
 import tokenize
 import tomllib
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -86,6 +86,18 @@ def test_a_file_that_decides_imports_only_the_standard_library_and_its_siblings(
     outside = {name for name in named if name.partition(".")[0] not in {*sys.stdlib_module_names, "onfile"}}
 
     assert not outside
+
+
+def test_a_missing_program_is_a_skip_on_a_person_s_machine_and_a_failure_in_ci(
+    program: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("CI", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="no-such-browser is not installed here"):
+        program("no-such-browser")
+
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(pytest.fail.Exception, match="no-such-browser is missing"):
+        program("no-such-browser")
 
 
 def test_no_module_is_longer_than_400_lines():
