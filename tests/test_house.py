@@ -68,7 +68,8 @@ def test_importing_onfile_leaves_the_heavy_packages_alone():
 
 
 def test_importing_onfile_takes_less_than_80_milliseconds():
-    code = "from time import perf_counter as now; start = now(); import onfile; print(now() - start)"
+    # Processor time: a machine that is busy with something else says nothing about the import.
+    code = "from time import process_time as now; start = now(); import onfile; print(now() - start)"
 
     fastest = min(float(run(code)) for _ in range(5))
 
