@@ -1,5 +1,7 @@
 import os
 import re
+import subprocess
+import sys
 import threading
 from unittest.mock import patch
 
@@ -75,18 +77,14 @@ def test_threads_never_make_one_id_twice():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_child_does_not_repeat_its_parents_ids():
-    # given a parent that has counted up within one given millisecond
-    new_id(now_ms=7)
-    reading, writing = os.pipe()
+    # given a process that has counted up within one given millisecond, and forks
+    forks = (
+        "import os, sys; from onfile.ids import new_id; new_id(now_ms=7); child = os.fork();"
+        "print(new_id(now_ms=7), flush=True); child and os.waitpid(child, 0)"
+    )
 
-    # when it forks and both make the next id
-    child = os.fork()
-    if child == 0:
-        os.write(writing, new_id(now_ms=7).encode())
-        os._exit(0)
-    os.waitpid(child, 0)
+    # when parent and child both make the next id
+    done = subprocess.run([sys.executable, "-c", forks], capture_output=True, text=True, check=True, timeout=60)
 
     # then they are two
-    assert os.read(reading, 100).decode() != new_id(now_ms=7)
-    os.close(reading)
-    os.close(writing)
+    assert len(set(done.stdout.split())) == 2
