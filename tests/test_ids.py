@@ -79,8 +79,8 @@ def test_threads_never_make_one_id_twice():
 def test_a_forked_child_does_not_repeat_its_parents_ids():
     # given a process that has counted up within one given millisecond, and forks
     forks = (
-        "import os, sys; from onfile.ids import new_id; new_id(now_ms=7); child = os.fork();"
-        "print(new_id(now_ms=7), flush=True); child and os.waitpid(child, 0)"
+        "import os; from onfile.ids import new_id; new_id(now_ms=7); child = os.fork();"
+        "os.write(1, f'{new_id(now_ms=7)} '.encode()); child and os.waitpid(child, 0)"
     )
 
     # when parent and child both make the next id
