@@ -80,7 +80,7 @@ def read_arguments(arguments: object, *, own: str) -> tuple[str, str] | str:
     # got none, or it goes on believing that everybody was told.
     for member in members:
         if member not in MEMBERS:
-            name = shown_text(one_line(str(member)))[:40]
+            name = shown_text(str(member))[:40]
             place = f"[{shown_scope(own)}]"
             return f"remember takes only key and fact; it has no `{name}`. It records at {place} and nowhere else."
     for member in MEMBERS:
