@@ -3,10 +3,14 @@
 import asyncio
 import subprocess
 import sys
+import unicodedata
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from onfile.errors import WriteRefused
 from onfile.provider import (
     ForgetMemory,
     ListMemories,
@@ -21,6 +25,7 @@ from onfile.provider import (
 from onfile.records import Actor, MemoryOrigin
 from onfile.scopes import ScopeContext
 from onfile.testing import InMemoryMemoryProvider
+from onfile.testing.overlap import fact_words, query_words
 from tests.facts import NOON, fact
 
 ANA = ScopeContext(actor=Actor(id="ana", tenant_ref="acme"))
@@ -200,6 +205,39 @@ async def test_a_pinned_match_has_its_place_among_the_matches():
     )
 
     assert await searched(provider, "pallet label", limit=2) == ["pinned match", "weak", "none", "pinned stray"]
+
+
+@given(texts=st.lists(st.text(max_size=30), max_size=6), query=st.text(max_size=30), limit=st.integers(0, 4))
+def test_no_text_is_too_odd_to_be_searched(texts, query, limit):
+    seeds = [fact(f"key {number}", text) for number, text in enumerate(texts)]
+    provider = InMemoryMemoryProvider(recall=True, records=seeds)
+
+    found = asyncio.run(searched(provider, query, limit=limit))
+
+    assert len(found) == min(limit, len(texts))
+
+
+@given(text=st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12))
+def test_a_text_is_found_by_itself_however_it_is_typed(text):
+    for form in (
+        text,
+        text.upper(),
+        text.casefold(),
+        unicodedata.normalize("NFD", text),
+        unicodedata.normalize("NFKC", text),
+    ):
+        assert query_words(form) <= fact_words(form)
+        assert query_words(unicodedata.normalize("NFC", form)) == query_words(unicodedata.normalize("NFD", form))
+    assert query_words(text) == query_words(text.casefold()) == query_words(unicodedata.normalize("NFKC", text))
+
+
+async def test_a_write_at_a_blank_scope_is_refused_in_words():
+    provider = InMemoryMemoryProvider()
+
+    for scope in ("", " \t"):
+        with pytest.raises(WriteRefused) as refused:
+            await provider.write(note(scope=scope, author="human"))
+        assert "blank" in refused.value.reason
 
 
 def test_importing_it_brings_no_database_no_validation_and_no_test_runner():

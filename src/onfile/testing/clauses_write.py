@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from ..errors import WriteRefused
 from ..records import Actor, MemoryOrigin, MemoryRecord
@@ -10,6 +11,7 @@ from ..scopes import GLOBAL_SCOPE
 from .acts import (
     ACME,
     ANNS,
+    ANNS_SCOPES,
     BOB,
     BOBS,
     NO_STORE_KEEPS,
@@ -192,6 +194,15 @@ async def _what_no_store_can_keep_is_refused_in_words(provider: Written) -> None
         origin = MemoryOrigin(author="agent", thread_id=text, run_id="run-1", actor_ref="ann")
         await refusal(agent_notes(provider, "units", "kilometres", origin=origin), f"the thread id {text!a}")
     expect(not await listed(provider, ANNS), "something that was refused is on file")
+
+
+@clause(CLAUSES, "write", needs=())
+async def _a_fact_without_a_scope_is_shown_to_nobody(provider: Written) -> None:
+    for scope in ("", "  "):
+        with suppress(WriteRefused):
+            await person_states(provider, "units", "kilometres", scope=scope)
+    shown = await listed(provider, *ANNS_SCOPES, "")
+    expect(not shown, "a fact that was written at a blank scope is shown at the scopes of an actor")
 
 
 @clause(CLAUSES, "write", needs=())

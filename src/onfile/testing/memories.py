@@ -156,6 +156,7 @@ class InMemoryMemoryProvider:
 
 
 def _refuse_unkeepable(request: StoreMemory) -> None:
+    # The idempotency key may hold anything: a store keeps a hash of it.
     origin = request.origin
     for name, text in (
         ("key", request.key),
@@ -164,12 +165,14 @@ def _refuse_unkeepable(request: StoreMemory) -> None:
         ("thread id", origin.thread_id),
         ("run id", origin.run_id),
         ("actor reference", origin.actor_ref),
-        ("idempotency key", request.idempotency_key),
     ):
         character = unkeepable(text) if text is not None else None
         if character is not None:
             msg = f"The {name} holds {character}, which no store can keep; send it without."
             raise WriteRefused(msg)
+    if not request.scope.strip():
+        msg = "The scope is blank; a fact is held at a scope such as `tenant:acme`."
+        raise WriteRefused(msg)
     for name, text, limit in (("key", request.key, MAX_KEY_CHARS), ("scope", request.scope, MAX_SCOPE_CHARS)):
         if len(text) > limit:
             msg = f"The {name} has {len(text)} characters and a store keeps {limit}; make it shorter."
