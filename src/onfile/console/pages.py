@@ -156,16 +156,16 @@ class Pages:
         if found is None:
             return _see("/", actor, said="missing")
         own = actor_scope(actor)
-        is_winner = found.id == record_id
-        beaten = next((value for value in found.overrides if value.id == record_id), None)
+        entry = entry_view(found, actor)
+        beaten = [beaten_view(value, own=own) for value in found.overrides]
         return self._render(
             "forget.html",
             status=status,
             page="",
             actor=actor,
-            entry=entry_view(found, actor),
-            value=None if beaten is None else beaten_view(beaten, own=own),
-            next=beaten_view(found.overrides[0], own=own) if is_winner and found.overrides else None,
+            entry=entry,
+            value=next((value for value in beaten if value.id == record_id), entry),
+            next=beaten[0] if beaten and found.id == record_id else None,
             record_id=record_id,
             refusal=legible(refusal),
         )

@@ -47,6 +47,7 @@ class EntryView:
     thread: str
     run: str
     recorded_by: str
+    """Such as "by dilan"; empty where it goes without saying."""
     own: bool
     beats: tuple[BeatenView, ...]
 
@@ -109,7 +110,7 @@ def entry_view(entry: DigestEntry, actor: Actor) -> EntryView:
         moment=_utc(entry.updated_at).isoformat(timespec="seconds").replace("+00:00", "Z"),
         thread=legible(entry.origin.thread_id or ""),
         run=legible(entry.origin.run_id or ""),
-        recorded_by=_recorded_by(entry.origin),
+        recorded_by="" if entry.scope == own and entry.origin.actor_ref == actor.id else _recorded_by(entry.origin),
         own=entry.scope == own,
         beats=tuple(beaten_view(beaten, own=own) for beaten in entry.overrides),
     )
@@ -162,4 +163,4 @@ def _utc(moment: datetime) -> datetime:
 
 def _day(moment: datetime) -> str:
     utc = _utc(moment)
-    return f"{utc.day} {utc:%B %Y}"
+    return f"{utc.day} {utc:%b %Y}"
