@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +87,7 @@ async def opened(given: str, *, make: bool = False) -> AsyncGenerator[SqlMemoryP
         yield provider
     finally:
         await provider.aclose()
+        await _driver_threads_ended()
 
 
 async def _set_up(provider: SqlMemoryProvider, place: Place) -> None:
@@ -100,6 +103,16 @@ async def _set_up(provider: SqlMemoryProvider, place: Place) -> None:
     # Raised out here: the driver's error may quote the URL and its password.
     msg = f"the database {place} cannot be used: {why}"
     raise Failure(msg)
+
+
+async def _driver_threads_ended() -> None:
+    """Wait for the driver's threads, which a connection that failed to open leaves behind for a moment.
+
+    aiosqlite does not wait for them itself; one that outlives the event loop prints a traceback.
+    """
+    for thread in threading.enumerate():
+        if "_connection_worker_thread" in thread.name:
+            await asyncio.to_thread(thread.join, 1)
 
 
 _SAID = {

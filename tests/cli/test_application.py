@@ -1,0 +1,132 @@
+"""How the command starts, ends, explains itself and stays documented."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import typer
+
+from onfile.cli import database
+from onfile.cli.application import application
+from tests.facts import fact
+
+COMMAND = typer.main.get_command(application)
+COMMANDS = sorted(COMMAND.commands)
+SECRET = "the-vault-opens-at-noon"
+
+
+def options(name: str) -> set[str]:
+    return {opt for param in COMMAND.commands[name].params for opt in param.opts if opt.startswith("--")}
+
+
+def documented(project: Path) -> str:
+    return (project / "docs" / "cli.md").read_text("utf-8")
+
+
+def section(text: str, name: str) -> str:
+    """The part of the page whose heading names the command."""
+    [part] = [part for part in re.split(r"^### ", text, flags=re.MULTILINE) if f"`onfile {name}" in part.split("\n")[0]]
+    return part
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_documented_with_an_example_and_all_its_options(project: Path, name: str):
+    part = section(documented(project), name)
+
+    assert f"\nonfile {name}" in part
+    assert {opt for opt in options(name) if f"`{opt}" not in part} == set()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_documented_option_exists(project: Path, name: str):
+    table = "\n".join(row for row in section(documented(project), name).splitlines() if row.startswith("| `--"))
+
+    assert set(re.findall(r"`(--[a-z-]+)", table)) - options(name) == set()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_and_option_explains_itself_with_an_example(name: str):
+    command = COMMAND.commands[name]
+
+    assert f"[bold]onfile {name}" in (command.help or "")
+    assert [param.name for param in command.params if not getattr(param, "help", None)] == []
+
+
+def test_help_is_there_in_less_than_four_tenths_of_a_second(process):
+    def took() -> float:
+        begun = time.monotonic()
+        done = process("--help")
+        assert b"turn" in done.stdout
+        return time.monotonic() - begun
+
+    assert min(took() for _ in range(5)) < 0.4
+
+
+def test_without_a_command_the_help_is_shown(onfile):
+    ended = onfile()
+
+    assert (ended.code, ended.err) == (0, "")
+    assert "onfile [OPTIONS] COMMAND" in ended.out
+
+
+def test_the_version_is_printed(onfile):
+    assert re.fullmatch(r"onfile \d+\.\d+\.\d+\S*\n", onfile("--version").out)
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["turn"], ["list", "--nonsense"], ["import"], ["--nonsense"]])
+def test_a_mistake_in_the_command_is_one_sentence_that_names_the_help(onfile, arguments: list[str]):
+    ended = onfile(*arguments)
+
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert "--help" in ended.err
+
+
+def test_the_base_install_says_what_to_install():
+    code = "import sys; sys.modules['typer'] = None; from onfile.cli import main; sys.exit(main(['list']))"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "pip install 'onfile[cli]'" in done.stderr
+
+
+def test_something_unforeseen_is_one_sentence_without_what_it_was_about(onfile, monkeypatch):
+    def broken(given: str) -> None:
+        raise LookupError(SECRET)
+
+    monkeypatch.setattr(database, "place_of", broken)
+
+    ended = onfile("list")
+
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert "LookupError" in ended.err
+    assert SECRET not in ended.err
+
+
+def test_ctrl_c_ends_a_command_quietly(started):
+    waiting = started("import", "-", "--db", "f.db")
+    # A line that is read shows that the command is past its start.
+    time.sleep(1.5)
+    waiting.send_signal(signal.SIGINT)
+
+    out, err = waiting.communicate(timeout=20)
+
+    assert (waiting.returncode, out, err) == (130, b"", b"")
+
+
+def test_a_reader_that_goes_away_ends_a_command_quietly(started, on_file):
+    db = on_file(*(fact(f"k{n}", "x" * 200, scope="global") for n in range(2_000)))
+    exporting = started("export", "--db", db)
+    exporting.stdout.readline()
+    exporting.stdout.close()
+
+    exporting.wait(timeout=20)
+
+    assert exporting.stderr.read() == b""
+    assert exporting.returncode == 1

@@ -1,0 +1,136 @@
+"""List, publish, forget, pin: an operator's acts on single facts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.facts import NOON, fact
+
+SECRET = "the-vault-opens-at-noon"
+
+
+def test_a_published_fact_is_a_persons(onfile, stored):
+    ended = onfile(
+        "publish", "--db", "f.db", "--scope", "tenant:acme", "--key", "units", "--as", "dilan", " in\nkilos "
+    )
+
+    [memory] = stored("f.db")
+    assert (ended.code, ended.out) == (0, f"on file at [tenant:acme]: {memory.record.id}\n")
+    assert memory.record.text == "in kilos"
+    assert (memory.record.origin.author, memory.record.origin.actor_ref) == ("human", "dilan")
+
+
+def test_publishing_over_a_fact_keeps_its_id_and_pin(onfile, stored, on_file):
+    db = on_file(fact("Fiscal Year", "October", scope="global", id="mem_1", pinned=True))
+
+    ended = onfile("publish", "--db", db, "--scope", "global", "--key", "fiscal_year", "January", "--json")
+
+    [memory] = stored(db)
+    assert ended.json["id"] == memory.record.id == "mem_1"
+    assert (memory.record.key, memory.record.text, memory.record.pinned) == ("Fiscal Year", "January", True)
+    assert ended.json["unchanged"] is False
+
+
+@pytest.mark.parametrize(("scope", "key", "text"), [(" ", "a", SECRET), ("a", "-", SECRET), ("a", "k", SECRET * 20)])
+def test_a_fact_that_cannot_be_kept_is_refused_in_words(onfile, scope, key, text):
+    ended = onfile("publish", "--db", "f.db", "--scope", scope, "--key", key, text)
+
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert SECRET not in ended.err
+
+
+def test_the_list_of_a_person_shows_what_is_beaten(onfile, on_file):
+    db = on_file(
+        fact("units", "miles", id="mem_1"),
+        fact("units", "kilometres", scope="tenant:acme", author="human", id="mem_2"),
+        fact("foreign", scope="tenant:other"),
+    )
+
+    ended = onfile("list", "--db", db, "--actor", "ana", "--tenant", "acme")
+
+    assert ended.out == (
+        "[actor:ana] units: miles\n"
+        "    by the agent, 2026-09-01 12:00, mem_1\n"
+        "    ↳ [tenant:acme] a person stated: kilometres\n"
+    )
+
+
+def test_the_list_holds_everything_or_what_is_at_the_scopes(onfile, on_file):
+    db = on_file(*(fact(f"k{n:03}", scope="global") for n in range(301)), fact("mine"))
+
+    assert len(onfile("list", "--db", db, "--json").json) == 302
+    assert [row["key"] for row in onfile("list", "--db", db, "--scope", "actor:ana", "--json").json] == ["mine"]
+    assert onfile("list", "--db", db).out.count("[global]") == 301
+
+
+def test_the_list_as_json_has_the_members_that_an_import_reads(onfile, on_file, stored):
+    db = on_file(fact("請求先", "東京", pinned=True))
+
+    listed = onfile("list", "--db", db, "--json")
+    onfile("import", "-", "--db", "g.db", stdin="\n".join(json.dumps(row) for row in listed.json))
+
+    assert "東京" in listed.out
+    assert stored("g.db") == stored(db)
+
+
+def test_a_fact_cannot_write_on_the_terminal_what_it_is_not(onfile, on_file):
+    db = on_file(fact("k", "a\u202eb [bold]c[/] \x1b[31md\n- [global] x: y"))
+
+    ended = onfile("list", "--db", db)
+
+    assert ended.out.splitlines()[0] == "[actor:ana] k: ab [bold]c[/]  [31md - [global] x: y"
+
+
+def test_an_actor_may_forget_their_own_fact(onfile, on_file, stored):
+    db = on_file(fact(id="mem_1"))
+
+    assert onfile("forget", "mem_1", "--db", db, "--actor", "ana", "--yes").out == "forgotten\n"
+    assert stored(db) == []
+
+
+def test_a_wider_fact_is_not_forgotten_and_the_reason_says_where_it_is_held(onfile, on_file, stored):
+    db = on_file(fact("units", SECRET, scope="tenant:acme", id="mem_1"))
+
+    ended = onfile("forget", "mem_1", "--db", db, "--actor", "ana", "--tenant", "acme", "--yes")
+
+    assert (ended.code, ended.out) == (2, "")
+    assert "tenant:acme" in ended.err
+    assert SECRET not in ended.err
+    assert len(stored(db)) == 1
+
+
+def test_a_fact_that_the_actor_cannot_see_is_as_unknown_as_none(onfile, on_file):
+    db = on_file(fact(scope="actor:bob", id="mem_1"))
+
+    foreign = onfile("forget", "mem_1", "--db", db, "--actor", "ana", "--yes")
+    unknown = onfile("forget", "mem_9", "--db", db, "--actor", "ana", "--yes")
+
+    assert foreign == unknown
+    assert foreign.code == 2
+
+
+def test_nothing_is_forgotten_unasked_where_nobody_can_answer(onfile, on_file, stored):
+    db = on_file(fact(id="mem_1"))
+
+    ended = onfile("forget", "mem_1", "--db", db, "--actor", "ana")
+
+    assert ended.code == 2
+    assert "--yes" in ended.err
+    assert len(stored(db)) == 1
+
+
+def test_a_pin_is_set_and_cleared_and_the_date_stays(onfile, on_file, stored):
+    db = on_file(fact(scope="tenant:acme", id="mem_1"))
+
+    assert onfile("pin", "mem_1", "--db", db).out == "pinned\n"
+    assert [(m.record.pinned, m.record.updated_at) for m in stored(db)] == [(True, NOON)]
+    assert onfile("unpin", "mem_1", "--db", db, "--json").json == {"pinned": False}
+    assert [(m.record.pinned, m.record.updated_at) for m in stored(db)] == [(False, NOON)]
+
+
+def test_pinning_an_unknown_id_is_told(onfile, on_file):
+    ended = onfile("pin", "mem_9", "--db", on_file())
+
+    assert (ended.code, ended.out) == (2, "")

@@ -1,0 +1,177 @@
+"""Import and export are an operator's restore and back-up: exact, all or nothing, and silent about facts."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from onfile.records import MemoryOrigin
+from tests.facts import fact
+
+SECRET = "the-vault-opens-at-noon"
+
+
+def line(**members: object) -> str:
+    return json.dumps({"scope": "actor:ana", "key": "units", "text": "miles", "author": "agent"} | members)
+
+
+def test_four_members_are_enough_for_a_fact(onfile, stored):
+    ended = onfile("import", "-", "--db", "f.db", stdin=line())
+
+    [memory] = stored("f.db")
+    assert (ended.code, ended.out, ended.err) == (0, "", "1 fact imported\n")
+    assert (memory.record.scope, memory.record.key, memory.record.text) == ("actor:ana", "units", "miles")
+    assert memory.record.id.startswith("mem_")
+    assert memory.created_at == memory.record.updated_at
+
+
+def test_what_is_exported_is_imported_exactly(onfile, stored, on_file, tmp_path: Path):
+    origin = MemoryOrigin(author="human", thread_id="t/1", run_id="r 1", actor_ref="дмитрий")
+    before = on_file(
+        fact("units", 'キロ <b> \\ "quoted" \u2066', pinned=True, minutes=1.000001, origin=origin),
+        fact("Fiscal Year", "C++ & [bold]1.0[/]", scope="tenant:acme ", author="human"),
+        fact("a", "b", scope="Tenant:acme", origin=MemoryOrigin(author="agent")),
+    )
+
+    onfile("export", "--db", before, "--out", "first.jsonl")
+    onfile("import", "first.jsonl", "--db", "after.db")
+    onfile("export", "--db", "after.db", "--out", "second.jsonl")
+
+    assert stored("after.db") == stored(before)
+    assert (tmp_path / "first.jsonl").read_bytes() == (tmp_path / "second.jsonl").read_bytes()
+    assert "キロ" in (tmp_path / "first.jsonl").read_text("utf-8")
+
+
+def test_an_export_of_a_scope_is_that_scope_and_nothing_like_it(onfile, on_file):
+    db = on_file(fact("a", scope="tenant:acme"), fact("b", scope="tenant:acme-corp"), fact("c", scope="tenant:ACME"))
+
+    ended = onfile("export", "--db", db, "--scope", "tenant:acme")
+
+    assert [json.loads(row)["key"] for row in ended.out.splitlines()] == ["a"]
+
+
+def test_bad_lines_are_named_with_their_reasons_and_nothing_is_imported(onfile, stored, on_file):
+    db = on_file()
+    lines = [line(), "{nonsense " + SECRET, "", line(text=SECRET, author="robot"), line(key=SECRET, scope=" ")]
+
+    ended = onfile("import", "-", "--db", db, stdin="\n".join(lines))
+
+    assert ended.code == 2
+    assert [row.partition(":")[0] for row in ended.err.splitlines()] == ["line 2", "line 4", "line 5", "onfile"]
+    assert 'line 4: author must be "human" or "agent"' in ended.err
+    assert SECRET not in ended.err + ended.out
+    assert stored(db) == []
+
+
+def test_keep_going_takes_the_good_lines_and_lists_the_bad_ones(onfile, stored):
+    ended = onfile("import", "-", "--db", "f.db", "--keep-going", "--json", stdin=f"{line()}\n[1]\n{line(key='b')}")
+
+    assert ended.code == 1
+    assert ended.json["inserted"] == 2
+    assert ended.json["bad"] == [{"line": 2, "reason": "the line must be a JSON object"}]
+    assert len(stored("f.db")) == 2
+
+
+@pytest.mark.parametrize("again", [{"id": "mem_1", "key": "other"}, {"id": "mem_2", "key": "UNITS"}])
+def test_a_fact_that_is_on_file_already_stops_the_import(onfile, stored, on_file, again):
+    db = on_file(fact("units", SECRET, id="mem_1"))
+    before = stored(db)
+
+    ended = onfile("import", "-", "--db", db, stdin=f"{line(key='new')}\n\n{line(**again)}")
+
+    assert ended.code == 2
+    assert "1 fact of the file is on file already" in ended.err
+    assert "line 3" in ended.err
+    assert SECRET not in ended.err
+    assert stored(db) == before
+
+
+def test_skip_keeps_what_stands(onfile, stored, on_file):
+    db = on_file(fact("units", "kilometres"))
+
+    ended = onfile("import", "-", "--db", db, "--skip", stdin=f"{line()}\n{line(key='new')}")
+
+    assert (ended.code, ended.err) == (0, "1 fact imported, 1 skipped as on file already\n")
+    assert {m.record.key: m.record.text for m in stored(db)} == {"units": "kilometres", "new": "miles"}
+
+
+def test_replace_lets_the_line_win(onfile, stored, on_file):
+    db = on_file(fact("units", "kilometres"))
+
+    ended = onfile("import", "-", "--db", db, "--replace", stdin=f"{line()}\n{line(key='new')}")
+
+    assert (ended.code, ended.err) == (0, "1 fact imported, 1 replaced\n")
+    assert {m.record.key: m.record.text for m in stored(db)} == {"units": "miles", "new": "miles"}
+
+
+def test_a_file_that_gives_one_question_twice_stops_and_names_both_lines(onfile):
+    twice = f"{line(key='Fiscal Year')}\n{line()}\n{line(key='fiscal_year', text=SECRET)}"
+
+    ended = onfile("import", "-", "--db", "f.db", stdin=twice)
+
+    assert ended.code == 2
+    assert "line 3 repeats line 1" in ended.err
+    assert SECRET not in ended.err
+    assert not Path("f.db").exists()
+
+
+@pytest.mark.parametrize(("choice", "text"), [("--skip", "first"), ("--replace", "last")])
+def test_of_a_question_given_twice_skip_keeps_the_first_and_replace_the_last(onfile, stored, choice, text):
+    onfile("import", "-", "--db", "f.db", choice, stdin=f"{line(text='first')}\n{line(text='last')}")
+
+    assert [memory.record.text for memory in stored("f.db")] == [text]
+
+
+def test_skip_and_replace_together_are_refused(onfile):
+    ended = onfile("import", "-", "--db", "f.db", "--skip", "--replace")
+
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+
+
+def test_a_byte_order_mark_and_foreign_line_ends_are_no_part_of_a_fact(onfile, stored):
+    content = b"\xef\xbb\xbf" + line(updated_at="2026-03-01T10:00:00+02:00").encode() + b"\r\n\r\n"
+
+    ended = onfile("import", "-", "--db", "f.db", stdin=content)
+
+    assert ended.code == 0
+    assert stored("f.db")[0].record.updated_at == datetime(2026, 3, 1, 8, tzinfo=UTC)
+
+
+def test_facts_and_keys_that_nobody_could_write_again_are_noted(onfile):
+    ended = onfile("import", "-", "--db", "f.db", stdin=f"{line()}\n{line(key='k' * 65, text='x' * 241)}")
+
+    assert ended.code == 0
+    assert "1 fact longer than 240 characters" in ended.err
+    assert "1 key longer than 64 characters" in ended.err
+    assert ended.err.count("line 2") == 2
+
+
+@pytest.mark.parametrize("file", ["nothing-here.jsonl", "."])
+def test_a_file_that_cannot_be_read_is_one_sentence(onfile, file):
+    ended = onfile("import", file, "--db", "f.db")
+
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert "cannot be read" in ended.err
+
+
+def test_an_export_that_fails_leaves_the_last_one_whole(onfile, tmp_path: Path):
+    (tmp_path / "kept.jsonl").write_text("yesterday's\n")
+    (tmp_path / "bad.db").write_text("no database")
+
+    ended = onfile("export", "--db", "bad.db", "--out", "kept.jsonl")
+
+    assert ended.code == 2
+    assert (tmp_path / "kept.jsonl").read_text() == "yesterday's\n"
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_long_import_is_one_transaction_and_takes_seconds(onfile, stored):
+    many = "\n".join(line(key=f"k{n}", text=f"fact {n}") for n in range(3_000))
+
+    ended = onfile("import", "-", "--db", "f.db", stdin=many)
+
+    assert ended.err == "3,000 facts imported\n"
+    assert len(stored("f.db")) == 3_000
