@@ -29,10 +29,8 @@ def test_standard_output_is_the_block_and_one_line_break(process, facts):
     async def offer(provider):
         return await Memory(provider).offer(ANA, "how do we label a pallet?")
 
-    done = process(
-        "turn", "--db", facts, "--actor", "ana", "--tenant", "acme", "how do we label a pallet?",
-        environment={"LC_ALL": "C", "PYTHONIOENCODING": "ascii"},
-    )  # fmt: skip
+    command = ("turn", "--db", facts, "--actor", "ana", "--tenant", "acme", "how do we label a pallet?")
+    done = process(*command, environment={"LC_ALL": "C", "PYTHONIOENCODING": "ascii"})
 
     assert done.stdout == asked(facts, offer).block.encode() + b"\n"
     assert (done.returncode, done.stderr) == (0, b"")

@@ -65,12 +65,14 @@ def test_what_is_written_is_read_back_exactly(record: MemoryRecord, created_at: 
     assert (record_of(read), read.created_at) == (record, created_at)
 
 
-@given(line=st.binary() | st.text() | st.recursive(
+names = st.sampled_from([*GOOD, "id", "origin", "updated_at", "pinned"]) | st.text()
+json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
-        st.sampled_from([*GOOD, "id", "origin", "updated_at", "pinned"]) | st.text(), inner, max_size=6
-    ),
-).map(json.dumps))  # fmt: skip
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=6),
+)
+
+
+@given(line=st.binary() | st.text() | json_values.map(json.dumps))
 def test_whatever_a_line_holds_it_is_a_fact_or_a_refusal(line: bytes | str):
     try:
         read = parse_line(line.encode("utf-8", "surrogatepass") if isinstance(line, str) else line)
