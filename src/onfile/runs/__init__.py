@@ -1,0 +1,1 @@
+"""A turn, once: the loop, its journal, the engines that keep it."""

@@ -1,0 +1,135 @@
+"""`TurnRunner`: start a turn, resume it wherever it stopped, and give it a person's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ..ids import new_id
+from ..scopes import ScopeContext
+from .assistant import Assistant
+from .journal import Journal, JournalEngine, Json, NewRun, RunFenced, RunStatus, RunSuspended, RunUnavailable
+from .loop import run_turn
+from .messages import OnText
+from .pending import PendingCall, pending_call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnResult:
+    """How far a turn got."""
+
+    run_id: str
+    status: RunStatus
+    """`done`, or `waiting` for a person."""
+    text: str = ""
+    """What the model said last; empty while the turn waits."""
+    stopped: Literal["answer", "max_steps", ""] = ""
+    """Why a turn is done: the model answered, or it ran out of steps."""
+    pending: PendingCall | None = None
+    """What a person is asked, while the turn waits."""
+
+
+class TurnRunner:
+    """Runs an assistant's turns on an engine that keeps their journals."""
+
+    def __init__(self, assistant: Assistant, engine: JournalEngine, *, owner: str = "local") -> None:
+        """Take what answers and where it is kept.
+
+        Args:
+            assistant: What a turn is made of.
+            engine: Where journals and threads are kept.
+            owner: Names this process; the same again after a restart, another one in every process.
+        """
+        self.assistant = assistant
+        self.engine = engine
+        self.owner = owner
+
+    async def start(
+        self, text: str, *, ctx: ScopeContext, run_id: str | None = None, on_text: OnText | None = None
+    ) -> TurnResult:
+        """Answer one message of a user.
+
+        Args:
+            text: What they said.
+            ctx: Who said it, and in which thread.
+            run_id: An id of the host's own; unless given, a new one that sorts by time.
+            on_text: Handed the model's text as it comes.
+
+        Raises:
+            RunUnavailable: There is a run of that id already.
+            Exception: Whatever a model or a provider raised; the run is kept and can be resumed.
+        """
+        run = NewRun(id=run_id or new_id("run_"), text=text, ctx=ctx)
+        await self.engine.create(run)
+        return await self.resume(run.id, on_text=on_text)
+
+    async def resume(self, run_id: str, *, on_text: OnText | None = None) -> TurnResult:
+        """Take a run over and carry it on from its last checkpoint; one that waits or is done is only told about.
+
+        Raises:
+            RunUnavailable: There is no such run, or it was cancelled.
+            NonDeterminismError: Its journal fits other code.
+            Exception: Whatever a model or a provider raised; the run is kept and can be resumed.
+        """
+        standing = await self.engine.get(run_id)
+        if standing is not None and standing.status in ("waiting", "done"):
+            return await self.result(run_id)
+        journal = await self.engine.claim(run_id, owner=self.owner)
+        run = await self.engine.get(run_id)
+        if run is None:
+            raise RunFenced(run_id)
+        try:
+            await run_turn(journal, self.assistant, NewRun(id=run.id, text=run.text, ctx=run.ctx), on_text=on_text)
+        except (RunSuspended, RunFenced):
+            pass  # told by the run's own state below
+        except BaseException as error:
+            await self._give_up(journal, error)
+            raise
+        return await self.result(run_id)
+
+    async def result(self, run_id: str) -> TurnResult:
+        """Tell how far a run got, without carrying it on.
+
+        Raises:
+            RunUnavailable: There is no such run.
+        """
+        run = await self.engine.get(run_id)
+        if run is None:
+            msg = f"there is no run {run_id}"
+            raise RunUnavailable(msg)
+        output: dict[str, Json] = run.output or {}
+        return TurnResult(
+            run_id=run_id,
+            status=run.status,
+            text=output.get("text", ""),
+            stopped=output.get("stopped", ""),
+            pending=await self.pending(run_id),
+        )
+
+    async def pending(self, run_id: str) -> PendingCall | None:
+        """Answer what a run waits for a person to decide or answer, or None."""
+        run = await self.engine.get(run_id)
+        return None if run is None else pending_call(run, await self.engine.checkpoints(run_id))
+
+    async def decide(self, run_id: str, tool_call_id: str, *, approved: bool, reason: str = "") -> bool:
+        """Approve or reject an action; the first answer wins, and False tells that this was a later one."""
+        answer = {"approved": approved, "reason": reason}
+        return await self.engine.signal(run_id, f"approval:{tool_call_id}", answer)
+
+    async def answer(self, run_id: str, tool_call_id: str, answers: Sequence[str | None] | None) -> bool:
+        """Answer what the model asked, in the order of its questions; None skips one, or all of them."""
+        kept = None if answers is None else list(answers)
+        return await self.engine.signal(run_id, f"answer:{tool_call_id}", {"answers": kept})
+
+    async def recover(self, *, limit: int = 100) -> list[TurnResult]:
+        """Carry on every run that this owner had when its process died, and those that wait for nobody."""
+        results: list[TurnResult] = []
+        for run in await self.engine.runs(limit=limit):
+            ours = run.status == "running" and run.owner == self.owner
+            if ours or run.status == "ready":
+                results.append(await self.resume(run.id))
+        return results
+
+    async def _give_up(self, journal: Journal, error: BaseException) -> None:
+        await self.engine.give_up(journal.run_id, epoch=journal.epoch, error=type(error).__name__)
