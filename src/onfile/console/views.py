@@ -99,7 +99,7 @@ def entry_view(entry: DigestEntry, actor: Actor) -> EntryView:
     """Spell out one entry for a page."""
     own = actor_scope(actor)
     return EntryView(
-        id=entry.id,
+        id=legible(entry.id),
         key=legible(entry.key),
         text=legible(entry.text),
         scope=legible(entry.scope),
@@ -119,7 +119,7 @@ def entry_view(entry: DigestEntry, actor: Actor) -> EntryView:
 def beaten_view(beaten: OverriddenMemory, *, own: str) -> BeatenView:
     """Spell out one beaten value for a page."""
     return BeatenView(
-        id=beaten.id,
+        id=legible(beaten.id),
         scope=legible(beaten.scope),
         text=legible(beaten.text),
         author=author_words(beaten.author),
