@@ -33,7 +33,6 @@ from .remember import (
     RememberOutcome,
     check_fact,
     idempotency_key,
-    person_stands,
     read_arguments,
     refused,
     refused_by,
@@ -41,6 +40,7 @@ from .remember import (
     remembered,
 )
 from .scopes import ScopeContext, ScopeResolver, actor_scope, default_scopes, resolve_scopes
+from .writes import changes_anything
 
 READ_ONLY = "This memory is read-only: its provider cannot write."
 UNKNOWN = "There is no such record among what is on file for this actor."
@@ -343,12 +343,11 @@ async def _write(provider: WritableMemoryProvider, request: StoreMemory) -> tupl
     listed = await provider.list(ListMemories(scopes=(request.scope,), ctx=request.ctx))
     at_key = [record for record in listed if record.scope == request.scope and fold_key(record.key) == identity]
     standing = max(at_key, key=lambda record: (instant(record.updated_at), record.id), default=None)
+    if not changes_anything(standing=standing, request=request) and standing is not None:
+        return standing, WriteReport(unchanged=True)
     if standing is not None:
-        by_person = standing.origin.author == "human"
-        if standing.text == request.text and (by_person or request.origin.author == "agent"):
-            return standing, WriteReport(unchanged=True)
-        if by_person and request.origin.author == "agent":
-            raise WriteRefused(person_stands(standing))
+        # Under the spelling that stands, so that an upsert on the key as it is spelled finds its row.
+        request = replace(request, key=standing.key)
     record = await provider.write(request)
     # Another text came back than was sent: the provider took it for a retry and wrote nothing.
     if record.text != request.text:

@@ -10,6 +10,7 @@ from ..errors import WriteRefused
 from ..ids import new_id
 from ..records import MemoryRecord
 from ..scopes import actor_scope
+from ..writes import Step, judge_write
 from . import statements
 from .derived import after_text_removed, after_text_written
 from .dialects import build_engine, database_of
@@ -25,7 +26,6 @@ from .rows import (
     why_unkeepable,
 )
 from .schema import key_identity, metadata
-from .verdicts import Step, judge_write
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
@@ -117,14 +117,13 @@ class SqlMemoryProvider:
         reason = why_unkeepable(scope=request.scope, key=request.key, text=request.text, origin=request.origin)
         if reason is not None:
             raise WriteRefused(reason)
-        own = request.scope == actor_scope(request.ctx.actor)
-        step = await self._database.transact(lambda transaction: self._write(transaction, request, own=own))
+        step = await self._database.transact(lambda transaction: self._write(transaction, request))
         if request.report is not None:
             request.report.unchanged = step.unchanged
             request.report.replaced = step.replaced
         return step.record
 
-    async def _write(self, transaction: Transaction, request: StoreMemory, *, own: bool) -> Step:
+    async def _write(self, transaction: Transaction, request: StoreMemory) -> Step:
         conn = transaction.conn
         at = {"at_scope": request.scope, "at_identity": key_identity(request.key)}
         # The standing row first: on a server this is where writers of one key queue up, so that the
@@ -142,7 +141,7 @@ class SqlMemoryProvider:
                     raise WriteRefused(reason)
                 return Step(record=standing, unchanged=True)
         now = self._now()
-        step = judge_write(standing=standing, request=request, own=own, now=now, new_id=_id_at(now))
+        step = judge_write(standing=standing, request=request, now=now, new_id=_id_at(now))
         if digest is not None:
             await conn.execute(statements.SIGN, {"digest": digest, "created_at": now})
         if not step.unchanged:

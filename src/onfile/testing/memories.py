@@ -6,15 +6,14 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
-from ..authority import memory_write_verdict
 from ..errors import WriteRefused
 from ..ids import new_id
 from ..keys import fold_key
 from ..provider import ForgetMemory, ListMemories, SearchMemories, StoreMemory
 from ..records import MemoryRecord
-from ..remember import person_stands
 from ..scopes import actor_scope
 from ..text import unkeepable
+from ..writes import judge_write
 from .overlap import fact_words, overlap_scores
 
 MAX_SCOPE_CHARS = 255
@@ -89,16 +88,14 @@ class InMemoryMemoryProvider:
         receipt = None if request.idempotency_key is None else (request.idempotency_key, place)
         if receipt in self._receipts:
             return _answer_retry(request, standing)
-        _guard(request, standing)
-        record = self._kept(request, standing)
-        self._standing[place] = record
+        step = judge_write(standing=standing, request=request, now=self._now(), new_id=new_id)
+        self._standing[place] = step.record
         if receipt is not None:
             self._receipts.add(receipt)
         if request.report is not None:
-            request.report.unchanged = record is standing
-            replaces = standing is not None and standing.text != record.text
-            request.report.replaced = standing.text if standing is not None and replaces else None
-        return record
+            request.report.unchanged = step.unchanged
+            request.report.replaced = step.replaced
+        return step.record
 
     async def pin(self, *, id: str, pinned: bool) -> bool:  # noqa: A002  # the record's own field name
         """Set or clear a pin without moving `updated_at`; False for an unknown id."""
@@ -129,23 +126,6 @@ class InMemoryMemoryProvider:
     def _at(self, scopes: Sequence[str]) -> Sequence[MemoryRecord]:
         wanted = frozenset(scopes)
         return [record for record in self._standing.values() if record.scope in wanted]
-
-    def _kept(self, request: StoreMemory, standing: MemoryRecord | None) -> MemoryRecord:
-        """Answer what stands after the write: `standing` itself when nothing changes."""
-        if standing is None:
-            return MemoryRecord(
-                id=new_id(),
-                key=request.key,
-                text=request.text,
-                scope=request.scope,
-                origin=request.origin,
-                updated_at=self._now(),
-            )
-        takes_over = request.origin.author == "human" and standing.origin.author == "agent"
-        if standing.text == request.text and not takes_over:
-            return standing
-        # id, key and pinned stay as they are on purpose: a correction is the same note.
-        return dataclasses.replace(standing, text=request.text, origin=request.origin, updated_at=self._now())
 
     def _now(self) -> datetime:
         now = self._clock()
@@ -187,19 +167,6 @@ def _answer_retry(request: StoreMemory, standing: MemoryRecord | None) -> Memory
         request.report.unchanged = True
         request.report.replaced = None
     return standing
-
-
-def _guard(request: StoreMemory, standing: MemoryRecord | None) -> None:
-    """Refuse what an agent may not write; a person's write was judged by `Memory` before it came here."""
-    if request.origin.author != "agent":
-        return
-    verdict = memory_write_verdict(
-        scope=request.scope, actor=request.ctx.actor, scopes=(request.scope,), author="agent"
-    )
-    if not verdict.allowed:
-        raise WriteRefused(verdict.reason)
-    if standing is not None and standing.origin.author == "human" and standing.text != request.text:
-        raise WriteRefused(person_stands(standing))
 
 
 def _grouped(records: Iterable[MemoryRecord], scopes: Sequence[str]) -> list[list[MemoryRecord]]:

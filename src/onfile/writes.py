@@ -1,0 +1,81 @@
+"""What a write comes to, decided from the record that stands: pure, so that every store decides alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from .authority import memory_write_verdict
+from .errors import WriteRefused
+from .records import MemoryRecord
+from .remember import person_stands
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from .provider import StoreMemory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What one write does."""
+
+    record: MemoryRecord
+    """What stands afterwards."""
+    unchanged: bool = False
+    """True when nothing is written."""
+    replaced: str | None = None
+    """The text that goes, or None."""
+
+
+def changes_anything(*, standing: MemoryRecord | None, request: StoreMemory) -> bool:
+    """Tell whether a write may be done and would change what stands at its scope and key.
+
+    Raises:
+        WriteRefused: An agent wrote above its own actor's scope, or over a person's statement.
+    """
+    by_agent = request.origin.author != "human"
+    if by_agent:
+        # The scopes of the conversation were judged by `Memory`; here only the agent's own remains.
+        verdict = memory_write_verdict(
+            scope=request.scope, actor=request.ctx.actor, scopes=(request.scope,), author="agent"
+        )
+        if not verdict.allowed:
+            raise WriteRefused(verdict.reason)
+    if standing is None:
+        return True
+    stated = standing.origin.author == "human"
+    if standing.text == request.text:
+        # A person who writes what the agent concluded makes it their own statement.
+        return not (stated or by_agent)
+    if by_agent and stated:
+        raise WriteRefused(person_stands(standing))
+    return True
+
+
+def judge_write(
+    *, standing: MemoryRecord | None, request: StoreMemory, now: datetime, new_id: Callable[[], str]
+) -> Step:
+    """Decide what a write does to the record at its scope and key.
+
+    Args:
+        standing: The record there, or None.
+        request: What is to be kept.
+        now: When the write happens.
+        new_id: Makes the id of a record that is new.
+
+    Raises:
+        WriteRefused: As `changes_anything` says.
+    """
+    changes = changes_anything(standing=standing, request=request)
+    if standing is None:
+        record = MemoryRecord(
+            id=new_id(), key=request.key, text=request.text, scope=request.scope, origin=request.origin, updated_at=now
+        )
+        return Step(record=record)
+    if not changes:
+        return Step(record=standing, unchanged=True)
+    # id, key and pin stay on purpose: a correction is the same note.
+    record = replace(standing, text=request.text, origin=request.origin, updated_at=now)
+    return Step(record=record, replaced=None if standing.text == request.text else standing.text)
