@@ -213,6 +213,13 @@ def test_the_readme_lists_every_extra():
     assert listed == set(METADATA["project"]["optional-dependencies"])
 
 
+def test_the_tests_and_the_checks_run_with_every_extra():
+    installed = re.search(r"^EXTRAS := (\S+)$", (PROJECT / "Makefile").read_text("utf-8"), re.MULTILINE)
+
+    assert installed
+    assert set(installed[1].split(",")) == set(METADATA["project"]["optional-dependencies"])
+
+
 def test_the_readme_starts_and_tests_the_project_with_one_command_each():
     readme = (PROJECT / "README.md").read_text("utf-8")
     targets = re.findall(r"^(\w+):.*## ", (PROJECT / "Makefile").read_text("utf-8"), re.MULTILINE)
@@ -239,6 +246,13 @@ def test_every_link_in_the_docs_leads_to_a_file():
     ]
 
     assert not broken
+
+
+def test_every_page_is_reached_from_the_documentation_s_index():
+    index = PROJECT / "docs" / "README.md"
+    linked = {(index.parent / target).resolve() for target in re.findall(r"\]\(([^)#\s]+)", index.read_text("utf-8"))}
+
+    assert {page for page in index.parent.glob("*.md") if page != index} <= linked
 
 
 def test_every_decision_is_in_the_list_under_its_number_and_title():
