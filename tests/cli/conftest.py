@@ -77,6 +77,12 @@ def process() -> Callable[..., subprocess.CompletedProcess[bytes]]:
 
 
 @pytest.fixture
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment where Python keeps what it compiled, as after an ordinary installation and one run."""
+    return {"PYTHONPYCACHEPREFIX": str(tmp_path_factory.mktemp("compiled")), "PYTHONDONTWRITEBYTECODE": ""}
+
+
+@pytest.fixture
 def started() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     """Start a command and end it with the test."""
     running: list[subprocess.Popen[bytes]] = []

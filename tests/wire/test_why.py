@@ -63,7 +63,7 @@ def test_a_pin_is_the_reason_of_a_pinned_key_and_too_many_pins_are_named():
 
     lines = explain_digest(records=pins, scopes=SCOPES, max_memories=2, ranked=True)
 
-    assert [line.reason for line in lines] == [PINNED, PINNED, "pinned, but 3 keys are and the ceiling is 2"]
+    assert [line.reason for line in lines] == [PINNED, PINNED, "pinned, but 3 keys are, ceiling 2"]
 
 
 def test_a_ranked_key_names_its_rank_among_the_unpinned():
@@ -75,7 +75,7 @@ def test_a_ranked_key_names_its_rank_among_the_unpinned():
         "p": PINNED,
         "a": "rank 2 for this message",
         "b": "rank 1 for this message",
-        "c": "rank 3, the ceiling is 3 with 1 pinned",
+        "c": "rank 3, ceiling 3 with 1 pinned",
     }
 
 

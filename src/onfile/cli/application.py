@@ -1,5 +1,6 @@
 """The `onfile` command: its options, its commands and how it ends."""
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ import typer
 
 from . import conform, facts, serve, transfer, turn
 from .failures import sentence
-from .options import Database
+from .options import Database, explained
 
 INTERRUPTED = 130
 FAILED = 2
@@ -34,7 +35,6 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001  # typer calls it with
         raise typer.Exit
 
 
-@application.callback(invoke_without_command=True)
 def start(
     context: typer.Context,
     *,
@@ -53,12 +53,17 @@ def start(
         sys.stdout.write(context.get_help() + "\n")
 
 
+application.callback(invoke_without_command=True, help=explained(start))(start)
+
+
 def run(arguments: Sequence[str] | None) -> int:
     """Run one command; whatever happens, end with an exit code and at most one sentence of complaint."""
     for stream in (sys.stdout, sys.stderr):
-        # Facts are in every script, whatever the terminal's locale says.
+        # Facts are in every script, whatever the terminal's locale says; a block is the same bytes everywhere.
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="replace")
+            stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
+    # What a pool or a driver logs about a broken connection has a traceback; the sentence below says it.
+    logging.lastResort = None
     try:
         status = application(args=arguments, prog_name="onfile", standalone_mode=False)
         sys.stdout.flush()

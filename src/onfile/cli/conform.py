@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .failures import Failure
-from .options import AsJson
+from .options import AsJson, explained
 from .output import console, counted, write_json
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _STYLES = {"passed": "green", "failed": "bold red", "skipped": "dim"}
 
 def add_to(application: typer.Typer) -> None:
     """Add the commands of this module."""
-    application.command("conform", rich_help_panel="For developers")(conform)
+    application.command("conform", help=explained(conform), rich_help_panel="For developers")(conform)
 
 
 def conform(

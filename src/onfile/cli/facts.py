@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .failures import Failure
-from .options import AsJson, Database, RecordId, Tenant
+from .options import AsJson, Database, RecordId, Tenant, explained
 from .output import console, note, write, write_json
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ OPERATOR = "operator"
 def add_to(application: typer.Typer) -> None:
     """Add the commands of this module."""
     panel = "Single facts"
-    application.command("list", rich_help_panel=panel)(list_facts)
-    application.command("publish", rich_help_panel=panel)(publish)
-    application.command("forget", rich_help_panel=panel)(forget)
-    application.command("pin", rich_help_panel=panel)(pin)
-    application.command("unpin", rich_help_panel=panel)(unpin)
+    application.command("list", help=explained(list_facts), rich_help_panel=panel)(list_facts)
+    application.command("publish", help=explained(publish), rich_help_panel=panel)(publish)
+    application.command("forget", help=explained(forget), rich_help_panel=panel)(forget)
+    application.command("pin", help=explained(pin), rich_help_panel=panel)(pin)
+    application.command("unpin", help=explained(unpin), rich_help_panel=panel)(unpin)
 
 
 def list_facts(

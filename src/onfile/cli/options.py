@@ -1,11 +1,19 @@
 """The options that several commands share, each explained once."""
 
+import inspect
 import os
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
 DATABASE_VARIABLE = "ONFILE_DB"
+
+
+def explained(command: Callable[..., Any]) -> str:
+    """Answer a command's docstring as its help, with each paragraph one line for the terminal to break."""
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.splitlines()) for paragraph in paragraphs)
 
 
 def _given_database(context: typer.Context, value: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ def console(*, errors: bool = False) -> Console:
     from rich.console import Console
 
     stream = sys.stderr if errors else sys.stdout
-    width = None if stream.isatty() else _PIPED_WIDTH
+    width = None if stream.isatty() or "COLUMNS" in os.environ else _PIPED_WIDTH
     return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
 
 

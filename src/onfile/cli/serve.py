@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from .failures import Failure
-from .options import DATABASE_VARIABLE, Database, Tenant
+from .options import DATABASE_VARIABLE, Database, Tenant, explained
 from .output import note
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 def add_to(application: typer.Typer) -> None:
     """Add the commands of this module."""
-    application.command("serve", rich_help_panel="What a model sees")(serve)
+    application.command("serve", help=explained(serve), rich_help_panel="What a model sees")(serve)
 
 
 def serve(

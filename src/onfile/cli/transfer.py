@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 import typer
 
 from .failures import Failure
-from .options import AsJson, Database
+from .options import AsJson, Database, explained
 from .output import console, counted, note, write_json
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ _BOM = b"\xef\xbb\xbf"
 
 def add_to(application: typer.Typer) -> None:
     """Add the commands of this module."""
-    application.command("import", rich_help_panel="Facts in and out")(import_facts)
-    application.command("export", rich_help_panel="Facts in and out")(export_facts)
+    application.command("import", help=explained(import_facts), rich_help_panel="Facts in and out")(import_facts)
+    application.command("export", help=explained(export_facts), rich_help_panel="Facts in and out")(export_facts)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import ActorId, AsJson, Database, Tenant
+from .options import ActorId, AsJson, Database, Tenant, explained
 from .output import console, note, write, write_json
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _LEFT_OUT_SHOWN = 20
 
 def add_to(application: typer.Typer) -> None:
     """Add the commands of this module."""
-    application.command("turn", rich_help_panel="What a model sees")(turn)
+    application.command("turn", help=explained(turn), rich_help_panel="What a model sees")(turn)
 
 
 def turn(

@@ -68,13 +68,13 @@ def explain_digest(
         if ranked and not entry.pinned:
             words, order = f"rank {place - pins}", " for this message"
         else:
-            words, order = f"place {place} of {len(queue)}", ": narrowest scope, then newest"
+            words, order = f"place {place} of {len(queue)}", " by scope and date"
         if identity in kept:
             reasons[identity] = PINNED if entry.pinned else FITS if not (ranked or digest.omitted) else words + order
         elif entry.pinned:
-            reasons[identity] = f"pinned, but {pins} keys are and the ceiling is {max_memories}"
+            reasons[identity] = f"pinned, but {pins} keys are, ceiling {max_memories}"
         else:
-            reasons[identity] = f"{words}, the ceiling is {max_memories}" + (f" with {pins} pinned" if pins else "")
+            reasons[identity] = f"{words}, ceiling {max_memories}" + (f" with {pins} pinned" if ranked and pins else "")
     missed = [entry for entry in queue if fold_key(entry.key) not in kept]
     rest = resolve_memory_digest(records=on_file, scopes=scopes, max_memories=None).entries
     return [
