@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from ..errors import WriteRefused
 from ..ids import new_id
 from ..records import MemoryRecord
-from ..scopes import actor_scope
+from ..scopes import actor_scope, check_actor
 from ..writes import Step, judge_write
 from . import statements
 from .derived import after_text_removed, after_text_written
@@ -114,6 +114,7 @@ class SqlMemoryProvider:
         Raises:
             WriteRefused: The fact may not be kept there, or was kept and has been forgotten since.
         """
+        check_actor(request.ctx.actor)
         reason = why_unkeepable(scope=request.scope, key=request.key, text=request.text, origin=request.origin)
         if reason is not None:
             raise WriteRefused(reason)

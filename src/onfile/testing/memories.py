@@ -11,7 +11,7 @@ from ..ids import new_id
 from ..keys import fold_key
 from ..provider import ForgetMemory, ListMemories, SearchMemories, StoreMemory
 from ..records import MemoryRecord
-from ..scopes import actor_scope
+from ..scopes import actor_scope, check_actor
 from ..text import unkeepable
 from ..writes import judge_write
 from .overlap import fact_words, overlap_scores
@@ -82,6 +82,7 @@ class InMemoryMemoryProvider:
             WriteRefused: No store can keep it, an agent may not write it, or it was written before
                 and has been forgotten since.
         """
+        check_actor(request.ctx.actor)
         _refuse_unkeepable(request)
         place = (request.scope, fold_key(request.key))
         standing = self._standing.get(place)
