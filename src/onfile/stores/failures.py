@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError, StatementError
 
 from ..errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Awaitable
+
+T = TypeVar("T")
 
 _NO_TABLE_STATES = {"42P01", "42S02"}
 _NO_SUCH_TABLE = 1146
 _LOCKED = ("database is locked", "database table is locked", "database schema is locked")
 
 
-@contextmanager
-def spoken() -> Generator[None]:
-    """Turn what a driver raises into a `StoreError` without content.
+async def spoken(work: Awaitable[T]) -> T:
+    """Await the work, and turn what its driver raises into a `StoreError` without content.
 
     A lost connection and its like pass through as what they are, so that the host's own handling of
     them still works, but with the statement's parameters hidden.
     """
-    failure: StoreError | None = None
     try:
-        yield
+        return await work
     except SQLAlchemyError as error:
         failure = _failure(error)
         if failure is None:
             raise
-    if failure is not None:
-        # Raised out here: inside the handler the driver's error, which quotes rows, would stay its context.
-        raise failure
+    # Raised out here: inside the handler the driver's error, which quotes rows, would stay its context.
+    raise failure
 
 
 def _failure(error: SQLAlchemyError) -> StoreError | None:

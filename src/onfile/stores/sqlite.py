@@ -27,8 +27,13 @@ logger = logging.getLogger(__name__)
 
 BUSY_MS = 30_000
 """How long a writer waits for another process."""
+_SLICE_MS = 500
+# A checkpoint that waits for readers keeps writers out: a short wait where a fact was just deleted,
+# hardly any in the background, where there is always a next time.
 _CHECKPOINT_MS = 100
-_RETRY_SECONDS = 0.1
+_BACKGROUND_CHECKPOINT_MS = 10
+_FIRST_RETRY_SECONDS = 0.1
+_LAST_RETRY_SECONDS = 1.0
 _SETTLE_SECONDS = 2.0
 
 _READ_PRAGMAS = (
@@ -40,7 +45,7 @@ _READ_PRAGMAS = (
 # (AUTOCOMMIT). A deferred transaction could not wait for its turn to write: it would fail.
 _BEGIN = (
     "SAVEPOINT onfile; ROLLBACK; PRAGMA foreign_keys=ON; PRAGMA secure_delete=ON;"
-    f" PRAGMA busy_timeout={BUSY_MS}; BEGIN IMMEDIATE"
+    f" PRAGMA busy_timeout={_SLICE_MS}; BEGIN IMMEDIATE"
 )
 _SECURE_DELETE = {0: "OFF", 1: "ON", 2: "FAST"}
 
@@ -59,59 +64,67 @@ class SqliteDatabase:
         self._engine = engine
         self._turn = _turns.setdefault(engine.sync_engine, asyncio.Lock())
         # An in-memory database is one connection, or several on one cache, which do not wait for
-        # each other: everything takes turns, and is carried to its end, since a cancelled statement
-        # would cost the connection and with it the database.
+        # each other: readers take turns too.
         self._alone = isinstance(engine.pool, StaticPool) or _in_memory(engine)
         self._cleaning: asyncio.Task[None] | None = None
         self._unclean = False
 
     async def read(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         """Run the work on a connection of its own and hand the connection back."""
-        if self._alone:
-            async with self._turn:
-                return await _to_its_end(self._read(work))
-        return await self._read(work)
+        async with self._turn if self._alone else contextlib.nullcontext():
+            return await _to_its_end(spoken(self._read(work)))
 
     async def _read(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
-        with spoken():
-            async with self._engine.connect() as conn:
-                return await work(conn)
+        async with self._engine.connect() as conn:
+            return await work(conn)
 
     async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run the work under the database's write lock, taken before anything is read."""
         async with self._turn:
-            if self._alone:
-                return await _to_its_end(self._transact(work))
-            return await self._transact(work)
+            caller = _Caller()
+            return await _to_its_end(spoken(self._transact(work, caller)), caller)
 
-    async def _transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        with spoken():
-            async with self._engine.connect() as conn:
-                begun = await conn.begin()
-                driver = await _driver(conn)
-                async with _pragmas_put_back(driver):
-                    transaction = Transaction(conn=conn)
-                    try:
-                        await _run(driver, _BEGIN)
-                        result = await work(transaction)
-                        await begun.commit()
-                    except BaseException:
-                        # On the driver itself: a pool may be told not to roll back, and an
-                        # AUTOCOMMIT engine not to bother. Queued before it waits, so that a second
-                        # cancellation cannot leave the transaction open.
-                        if transaction.removed_text:
-                            self._clean_later()  # the commit may have gone through all the same
-                        with contextlib.suppress(Exception):
-                            await driver.rollback()
-                        raise
+    async def _transact(self, work: Callable[[Transaction], Awaitable[T]], caller: _Caller) -> T:
+        async with self._engine.connect() as conn:
+            begun = await conn.begin()
+            driver = await _driver(conn)
+            async with _pragmas_put_back(driver):
+                transaction = Transaction(conn=conn)
+                try:
+                    await self._begin(driver, caller)
+                    result = await work(transaction)
+                    await begun.commit()
+                except BaseException:
+                    # On the driver itself: an AUTOCOMMIT engine may be told not to roll back.
                     if transaction.removed_text:
-                        await self._clean(driver)
-                    return result
+                        self._clean_later()  # the commit may have gone through all the same
+                    with contextlib.suppress(Exception):
+                        await driver.rollback()
+                    raise
+                if transaction.removed_text:
+                    await self._clean(driver)
+                return result
+
+    async def _begin(self, driver: Any, caller: _Caller) -> None:
+        """Wait for the database's write lock, in slices, as long as the caller does."""
+        deadline = time.monotonic() + BUSY_MS / 1000
+        while True:
+            try:
+                await _run(driver, _BEGIN)
+            except self._driver_error() as error:
+                if not is_locked(error):
+                    raise
+                if time.monotonic() > deadline:
+                    raise locked() from None
+            else:
+                return
+            if caller.is_gone:
+                raise asyncio.CancelledError
 
     async def create(self, metadata: MetaData) -> None:
         """Switch to a write-ahead log and make the tables that are missing."""
         async with self._turn:
-            await _to_its_end(self._write_ahead()) if self._alone else await self._write_ahead()
+            await _to_its_end(spoken(self._write_ahead()))
 
         async def make(transaction: Transaction) -> None:
             await transaction.conn.run_sync(metadata.create_all)
@@ -151,7 +164,7 @@ class SqliteDatabase:
             await self._try_to_clean()
             if not self._unclean or time.monotonic() > deadline:
                 return
-            await asyncio.sleep(_RETRY_SECONDS)
+            await asyncio.sleep(_FIRST_RETRY_SECONDS)
 
     async def _clean(self, driver: Any) -> None:
         """Empty the log on a connection that has just committed; else see to it in the background."""
@@ -173,8 +186,10 @@ class SqliteDatabase:
             self._cleaning = asyncio.get_running_loop().create_task(self._keep_cleaning(), name="onfile: empty the log")
 
     async def _keep_cleaning(self) -> None:
+        pause = _FIRST_RETRY_SECONDS
         while self._unclean:
-            await asyncio.sleep(_RETRY_SECONDS)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LAST_RETRY_SECONDS)
             with contextlib.suppress(Exception):  # a database that is away is asked again
                 await self._try_to_clean()
 
@@ -182,7 +197,7 @@ class SqliteDatabase:
         async with self._turn, self._engine.connect() as conn:
             driver = await _driver(conn)
             async with _pragmas_put_back(driver):
-                await _run(driver, f"PRAGMA busy_timeout={_CHECKPOINT_MS}")
+                await _run(driver, f"PRAGMA busy_timeout={_BACKGROUND_CHECKPOINT_MS}")
                 with contextlib.suppress(self._driver_error()):
                     [(busy, *_)] = await _rows(driver, "PRAGMA wal_checkpoint(TRUNCATE)")
                     self._unclean = bool(busy)
@@ -216,18 +231,29 @@ async def _rows(driver: Any, sql: str) -> list[tuple[Any, ...]]:
     return list(await driver.execute_fetchall(sql))
 
 
-async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """Run the work so that a cancellation waits for its end instead of breaking it off."""
+class _Caller:
+    """Whoever waits for a transaction, or was cancelled meanwhile."""
+
+    is_gone = False
+
+
+async def _to_its_end(work: Coroutine[Any, Any, T], caller: _Caller | None = None) -> T:
+    """Run the work so that a cancellation waits for its end instead of breaking it off.
+
+    A statement runs in a thread that nothing can break off. Were the waiting for it broken off,
+    SQLAlchemy would close the connection under a cursor that still stands in its rows, and SQLite
+    keeps such a connection, and the lock or the snapshot it holds, until the cursor is collected.
+    """
+    caller = caller or _Caller()
     task = asyncio.ensure_future(work)
-    cancelled = False
     while not task.done():
         try:
-            await asyncio.shield(task)
+            await asyncio.wait([task])
         except asyncio.CancelledError:
-            cancelled = True
-        except Exception:  # noqa: BLE001  # raised by task.result() below
-            break
-    if cancelled and not task.cancelled() and task.exception() is None:
+            caller.is_gone = True
+    if caller.is_gone:
+        if not task.cancelled():
+            task.exception()  # looked at, or asyncio would log that nobody did
         raise asyncio.CancelledError
     return task.result()
 

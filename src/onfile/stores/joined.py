@@ -1,0 +1,60 @@
+"""A store inside somebody else's transaction: what it does is kept with theirs, or not at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from sqlalchemy import MetaData
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from ..provider import MemoryProvider
+    from .transactions import Transaction
+
+T = TypeVar("T")
+
+
+@runtime_checkable
+class JoiningProvider(Protocol):
+    """Implement these two so that a fact and a run's checkpoint are one transaction.
+
+    A journal on the same engine asks for it; a provider without them is written to by its own
+    transaction, and a repeated write is then caught by its idempotency key.
+    """
+
+    @property
+    def engine(self) -> Any:
+        """The SQLAlchemy engine that facts are kept through; compared by identity with the journal's."""
+        ...
+
+    def within(self, transaction: Transaction) -> MemoryProvider:
+        """Answer the same provider on the connection `transaction.conn`, which it must not commit.
+
+        What another writer got in the way of must be raised, not tried again: the whole
+        transaction is, from its start.
+        """
+        ...
+
+
+class JoinedDatabase:
+    """The database as one open transaction sees it."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def read(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        """Run the work on the transaction's connection."""
+        return await work(self._transaction.conn)
+
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Run the work as a part of the transaction."""
+        return await work(self._transaction)
+
+    async def create(self, metadata: MetaData) -> None:
+        """Make the tables that are missing, with the transaction."""
+        await self._transaction.conn.run_sync(metadata.create_all)
+
+    async def settle(self) -> None:
+        """Leave to the transaction's owner what is to be done after it."""
