@@ -47,7 +47,7 @@ async def test_the_way_from_the_token_never_leads_to_another_site() -> None:
         assert answer.headers["location"] == "/evil.example/"
 
 
-@pytest.mark.parametrize("path", ["/", "/turn", "/forget?id=mem_1", "/nothing", "/docs", "/openapi.json"])
+@pytest.mark.parametrize("path", ["/", "/turn", "/forget?fact=mem_1", "/nothing", "/docs", "/openapi.json"])
 @pytest.mark.parametrize("query", ["", "token=", "token=wrong", "token=t0ken-of-this-starT"])
 async def test_without_the_token_there_is_a_page_that_says_where_to_find_it_and_no_fact(path, query) -> None:
     async with console() as http:
@@ -111,7 +111,7 @@ async def test_every_name_of_this_machine_is_answered(host) -> None:
 async def test_a_page_of_another_origin_can_neither_delete_nor_record(headers) -> None:
     async with signed_in() as http:
         for answer in (
-            await http.post("/forget", data={"actor": "ana", "id": "mem_1"}, headers=headers),
+            await http.post("/forget", data={"actor": "ana", "fact": "mem_1"}, headers=headers),
             await http.post("/turn", data={"actor": "ana"}, headers=headers),
             await http.post("/turn/remember", data={"actor": "ana"}, headers=headers),
             await http.delete("/agent/memories/mem_1", headers=headers),
@@ -123,7 +123,7 @@ async def test_a_page_of_another_origin_can_neither_delete_nor_record(headers) -
 @pytest.mark.parametrize("headers", [{"origin": HOME}, {"sec-fetch-site": "same-origin"}])
 async def test_our_own_page_can(headers) -> None:
     async with signed_in() as http:
-        assert (await http.post("/forget", data={"actor": "ana", "id": "mem_1"}, headers=headers)).status_code == 303
+        assert (await http.post("/forget", data={"actor": "ana", "fact": "mem_1"}, headers=headers)).status_code == 303
         assert "miles" not in (await http.get("/")).text
 
 
@@ -131,13 +131,13 @@ async def test_without_a_token_this_machine_is_let_in_but_other_pages_still_are_
     async with console(token=None) as http:
         assert (await http.get("/")).status_code == 200
         evil = await http.post(
-            "/forget", data={"actor": "ana", "id": "mem_1"}, headers={"origin": "https://evil.example"}
+            "/forget", data={"actor": "ana", "fact": "mem_1"}, headers={"origin": "https://evil.example"}
         )
         assert evil.status_code == 403
         assert (await http.delete("/agent/memories/mem_1")).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/", "/turn", "/static/console.css", "/nothing", "/agent/memories", "/forget?id=x"])
+@pytest.mark.parametrize("path", ["/", "/turn", "/static/console.css", "/nothing", "/agent/memories", "/forget?fact=x"])
 async def test_every_answer_forbids_what_a_page_of_ours_never_does(path) -> None:
     async with signed_in() as http:
         headers = (await http.get(path)).headers

@@ -55,8 +55,8 @@ async def test_the_page_shows_every_fact_with_its_author_origin_date_and_what_it
 async def test_only_what_is_ones_own_has_a_delete_link_and_the_rest_says_why_not() -> None:
     async with console(fact(id="mem_own"), fact("labels", scope="tenant:acme", id="mem_wide")) as http:
         page = await http.get("/", params=ANA)
-    assert "id=mem_own" in page.text
-    assert "id=mem_wide" not in page.text
+    assert "fact=mem_own" in page.text
+    assert "fact=mem_wide" not in page.text
     assert "someone who administers [tenant:acme] can delete it" in words(page)
 
 
@@ -66,10 +66,10 @@ async def test_a_beaten_value_at_ones_own_scope_can_be_deleted_too() -> None:
 
     records = [fact("units", "miles", id="mem_own"), fact("units", "leagues", scope="thread:t1", id="mem_thread")]
     async with console(*records, scopes=scopes) as http:
-        assert "id=mem_own" in (await http.get("/", params=ANA)).text
-        asked = await http.get("/forget", params={**ANA, "id": "mem_own"})
+        assert "fact=mem_own" in (await http.get("/", params=ANA)).text
+        asked = await http.get("/forget", params={**ANA, "fact": "mem_own"})
         assert "miles" in words(asked)
-        after = await http.post("/forget", data={**ANA, "id": "mem_own"})
+        after = await http.post("/forget", data={**ANA, "fact": "mem_own"})
     assert "Deleted." in words(after)
     assert "leagues" in words(after)
     assert "miles" not in words(after)
@@ -78,25 +78,25 @@ async def test_a_beaten_value_at_ones_own_scope_can_be_deleted_too() -> None:
 async def test_deleting_asks_once_says_what_applies_afterwards_and_then_it_is_gone() -> None:
     records = [fact("units", "miles", id="mem_1"), fact("units", "kilometres", scope="global", author="human")]
     async with console(*records) as http:
-        asked = await http.get("/forget", params={**ANA, "id": "mem_1"})
+        asked = await http.get("/forget", params={**ANA, "fact": "mem_1"})
         assert "There is no way back. held at global kilometres applies instead." in words(asked)
         assert "miles" in words(await http.get("/", params=ANA)), "asking deletes nothing"
 
-        after = await http.post("/forget", data={**ANA, "id": "mem_1"})
+        after = await http.post("/forget", data={**ANA, "fact": "mem_1"})
         assert str(after.url) == "http://localhost:8377/?actor=ana&tenant=acme&said=forgotten"
         assert "Deleted. It is no longer on file." in words(after)
         assert "miles" not in words(after)
 
-        again = await http.post("/forget", data={**ANA, "id": "mem_1"})
+        again = await http.post("/forget", data={**ANA, "fact": "mem_1"})
         assert "nothing to delete" in words(again)
 
 
 async def test_a_forged_form_for_a_wider_fact_is_refused_in_words_and_deletes_nothing() -> None:
     async with console(fact("labels", "two sides", scope="tenant:acme", id="mem_wide")) as http:
-        asked = await http.get("/forget", params={**ANA, "id": "mem_wide"})
+        asked = await http.get("/forget", params={**ANA, "fact": "mem_wide"})
         assert "This is not yours to delete" in words(asked)
         assert "Delete for good" not in words(asked)
-        refused = await http.post("/forget", data={**ANA, "id": "mem_wide"})
+        refused = await http.post("/forget", data={**ANA, "fact": "mem_wide"})
         assert refused.status_code == 403
         assert "someone who administers [tenant:acme] can delete it" in words(refused)
         assert "two sides" in words(await http.get("/", params=ANA))
@@ -105,8 +105,8 @@ async def test_a_forged_form_for_a_wider_fact_is_refused_in_words_and_deletes_no
 async def test_a_fact_of_somebody_else_is_as_missing_as_one_that_never_was() -> None:
     async with console(fact(scope="actor:bob", id="mem_bob")) as http:
         for record_id in ("mem_bob", "mem_never"):
-            assert "nothing to delete" in words(await http.get("/forget", params={**ANA, "id": record_id}))
-            assert "nothing to delete" in words(await http.post("/forget", data={**ANA, "id": record_id}))
+            assert "nothing to delete" in words(await http.get("/forget", params={**ANA, "fact": record_id}))
+            assert "nothing to delete" in words(await http.post("/forget", data={**ANA, "fact": record_id}))
         assert "units" in words(await http.get("/", params={"actor": "bob"}))
 
 
@@ -124,7 +124,7 @@ async def test_no_text_becomes_markup_wherever_it_stands() -> None:
     async with console(*records, scopes=lambda ctx: ["actor:ana", scope]) as http:
         pages = [
             await http.get("/", params={"actor": "ana", "tenant": HOSTILE.replace("\ud800", ""), "said": "<script>"}),
-            await http.get("/forget", params={"actor": "ana", "id": "mem_3"}),
+            await http.get("/forget", params={"actor": "ana", "fact": "mem_3"}),
             await http.post("/turn", data={"actor": "ana", "message": HOSTILE.replace("\ud800", "")}),
         ]
     for page in pages:
@@ -137,7 +137,7 @@ async def test_no_text_becomes_markup_wherever_it_stands() -> None:
 
 async def test_no_page_holds_a_script_or_a_style_of_its_own() -> None:
     async with console(fact(id="mem_1"), fact("labels", scope="global")) as http:
-        for path in ("/?actor=ana", "/turn?actor=ana", "/forget?actor=ana&id=mem_1", "/nothing"):
+        for path in ("/?actor=ana", "/turn?actor=ana", "/forget?actor=ana&fact=mem_1", "/nothing"):
             page = await http.get(path)
             assert not re.search(r"<style|style=|<script(?! src=\"/static/)|\son[a-z]+=|javascript:", page.text), path
             assert not re.search(r"(?:href|src|action)=\"(?!/|#|\?)", page.text), path
@@ -166,7 +166,7 @@ async def test_without_any_actor_the_pages_ask_whom_to_look_as() -> None:
         assert "Nobody is chosen yet" in words(await http.get("/"))
         assert "Nobody is chosen yet" in words(await http.get("/turn"))
         assert "Nobody is chosen yet" in words(await http.post("/turn", data={}))
-        assert "Nobody is chosen yet" in words(await http.post("/forget", data={"id": "x"}))
+        assert "Nobody is chosen yet" in words(await http.post("/forget", data={"fact": "x"}))
 
 
 async def test_an_actor_without_a_fact_is_told_so() -> None:

@@ -93,7 +93,7 @@ class Pages:
         actor = self.chosen(request)
         if actor is None:
             return _see("/", None)
-        return await self._confirm(actor, request.query_params.get("id", ""), refusal="", status=200)
+        return await self._confirm(actor, request.query_params.get("fact", ""), refusal="", status=200)
 
     async def forget(self, request: Request) -> Response:
         """Delete one fact of the actor's own."""
@@ -101,7 +101,7 @@ class Pages:
         actor = _named(form)
         if actor is None:
             return _see("/", None)
-        record_id = form.get("id", "")
+        record_id = form.get("fact", "")
         outcome = await self._memory.forget(record_id, ScopeContext(actor=actor))
         if outcome.status == "forbidden":
             return await self._confirm(actor, record_id, refusal=outcome.reason, status=403)
