@@ -1,0 +1,112 @@
+"""The index of one scope: its facts' terms and vectors, held in memory and brought up to date by changes."""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .lexical import Postings
+from .tokens import tokenise
+from .vectors import VectorRows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_FEW_DEAD = 64
+_ALIVE_PER_DEAD = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexed:
+    """What the index reads of one fact."""
+
+    id: str
+    identity: str
+    """The identity of its key, unique within a scope."""
+    key: str
+    text: str
+    pinned: bool
+    updated_us: int
+    """When the text was written, in microseconds since 1970."""
+    vector: bytes | None = None
+
+
+class ScopeIndex:
+    """All that a ranking needs to know of the facts at one scope; holds no text.
+
+    Used under `lock`: the callers may be threads. `revision` is the scope's at the moment that was
+    read from the database, and a search that sees a later one applies what changed since.
+    """
+
+    __slots__ = ("_slots", "identities", "lock", "pinned", "postings", "revision", "updated", "vectors")
+
+    def __init__(self, *, revision: int, dimensions: int = 0, numpy: Any | None = None) -> None:
+        self.lock = threading.Lock()
+        self.revision = revision
+        self.postings = Postings()
+        self.identities: list[str] = []
+        self.updated: array[int] = array("q")
+        self.pinned: set[int] = set()
+        self.vectors = VectorRows(dimensions, numpy) if numpy is not None and dimensions else None
+        self._slots: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return self.postings.living
+
+    @property
+    def worn(self) -> bool:
+        """Whether so many facts were replaced that building the index again is due."""
+        dead = self.postings.dead
+        return dead > _FEW_DEAD and dead * _ALIVE_PER_DEAD > self.postings.living
+
+    def living_slots(self) -> list[int]:
+        """Answer the slots of the facts that are there."""
+        return list(self._slots.values())
+
+    def put(self, facts: Iterable[Indexed]) -> None:
+        """Index facts, each in place of the same id's earlier state."""
+        blobs: list[bytes | None] = []
+        for fact in facts:
+            self._drop(fact.id, upcoming=len(blobs))
+            slot = self.postings.add(tokenise(f"{fact.key} {fact.text}"))
+            self._slots[fact.id] = slot
+            self.identities.append(fact.identity)
+            self.updated.append(fact.updated_us)
+            if fact.pinned:
+                self.pinned.add(slot)
+            blobs.append(fact.vector)
+        if self.vectors is not None:
+            self.vectors.add(blobs)
+
+    def apply(self, *, revision: int, facts: Sequence[Indexed], gone: Iterable[str]) -> None:
+        """Bring the index to a revision. One that it has passed already changes nothing."""
+        if revision <= self.revision:
+            return
+        for id_ in gone:
+            self._drop(id_)
+        self.put(facts)
+        self.revision = revision
+
+    def _drop(self, id_: str, *, upcoming: int = 0) -> None:
+        slot = self._slots.pop(id_, None)
+        if slot is None:
+            return
+        self.postings.drop(slot)
+        self.pinned.discard(slot)
+        # Slots of the batch under way have no vector yet; ids come once in a batch.
+        if self.vectors is not None and slot < len(self.identities) - upcoming:
+            self.vectors.drop(slot)
+        self.identities[slot] = ""
+
+
+def document_text(*, key: str, text: str) -> str:
+    """Answer what is embedded of a fact: its text, led by its key where the key says more than the text.
+
+    `units: kilometres` needs its key. A key made of the text's own first words would only count them
+    twice, which was measured to cost three points of recall on preferences.
+    """
+    if set(tokenise(key)) <= set(tokenise(text)):
+        return text
+    return f"{key.replace('-', ' ').replace('_', ' ')}: {text}"
