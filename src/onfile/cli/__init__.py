@@ -27,4 +27,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         sys.stderr.write("onfile: the command needs a few packages more than the library: pip install 'onfile[cli]'\n")
         return 2
+    except KeyboardInterrupt:
+        return 130
     return run(arguments)

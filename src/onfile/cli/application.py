@@ -1,6 +1,5 @@
 """The `onfile` command: its options, its commands and how it ends."""
 
-import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -62,8 +61,6 @@ def run(arguments: Sequence[str] | None) -> int:
         # Facts are in every script, whatever the terminal's locale says; a block is the same bytes everywhere.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
-    # What a pool or a driver logs about a broken connection has a traceback; the sentence below says it.
-    logging.lastResort = None
     try:
         status = application(args=arguments, prog_name="onfile", standalone_mode=False)
         sys.stdout.flush()

@@ -1,6 +1,5 @@
 """`onfile conform`: whether a provider of yours keeps the contract that every provider keeps."""
 
-import asyncio
 import os
 import sys
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .failures import Failure
+from .loop import finish
 from .options import AsJson, explained
 from .output import console, counted, write_json
 
@@ -44,7 +44,7 @@ def conform(
     Example: [bold]onfile conform my.app:make_provider[/]
     """
     made = _loaded(factory)
-    report = asyncio.run(_conform(made, show=sys.stderr.isatty() and not as_json))
+    report = finish(_conform(made, show=sys.stderr.isatty() and not as_json))
     if as_json:
         write_json(
             {

@@ -1,6 +1,5 @@
 """`onfile list`, `publish`, `forget`, `pin` and `unpin`: what an operator does with single facts."""
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .failures import Failure
+from .loop import finish
 from .options import AsJson, Database, RecordId, Tenant, explained
 from .output import console, note, write, write_json
 
@@ -58,7 +58,7 @@ def list_facts(
     if tenant is not None and actor is None:
         msg = "--tenant says where an actor acts; name the actor with --actor"
         raise Failure(msg)
-    asyncio.run(_list(db, scope, actor=actor, tenant=tenant, as_json=as_json))
+    finish(_list(db, scope, actor=actor, tenant=tenant, as_json=as_json))
 
 
 def publish(
@@ -86,7 +86,7 @@ def publish(
     if not scope.strip():
         msg = "the scope is blank; a fact is held at a scope such as tenant:acme"
         raise Failure(msg)
-    asyncio.run(_publish(db, scope=scope, key=key, text=text, by=by, as_json=as_json))
+    finish(_publish(db, scope=scope, key=key, text=text, by=by, as_json=as_json))
 
 
 def forget(
@@ -109,7 +109,7 @@ def forget(
     """
     if not yes:
         _ask()
-    asyncio.run(_forget(db, id, actor=actor, tenant=tenant, as_json=as_json))
+    finish(_forget(db, id, actor=actor, tenant=tenant, as_json=as_json))
 
 
 def pin(
@@ -122,7 +122,7 @@ def pin(
 
     Example: [bold]onfile pin mem_01KGENV700JV36Q7GS2BKFWKJD[/]
     """
-    asyncio.run(_pin(db, id, pinned=True, as_json=as_json))
+    finish(_pin(db, id, pinned=True, as_json=as_json))
 
 
 def unpin(
@@ -135,7 +135,7 @@ def unpin(
 
     Example: [bold]onfile unpin mem_01KGENV700JV36Q7GS2BKFWKJD[/]
     """
-    asyncio.run(_pin(db, id, pinned=False, as_json=as_json))
+    finish(_pin(db, id, pinned=False, as_json=as_json))
 
 
 async def _list(db: str, scopes: list[str] | None, *, actor: str | None, tenant: str | None, as_json: bool) -> None:

@@ -1,23 +1,17 @@
 """`onfile serve`: the pages and the routes on this machine, behind a token."""
 
-import asyncio
 import os
-import secrets
-import signal
-import socket
 import sys
-import threading
-import webbrowser
 from collections.abc import AsyncGenerator
 from contextlib import ExitStack, asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from .failures import Failure
+from .loop import finish
 from .options import DATABASE_VARIABLE, Database, Tenant, explained
 from .output import note
 
@@ -68,6 +62,9 @@ def serve(
     if demo and db and db != os.environ.get(DATABASE_VARIABLE):
         msg = "--demo keeps its facts in a database of its own; leave --db out, or leave --demo out"
         raise Failure(msg)
+    import signal
+    from tempfile import TemporaryDirectory
+
     free = _free_port(host, port)
     signal.signal(signal.SIGTERM, _end)
     with ExitStack() as stack:
@@ -75,7 +72,7 @@ def serve(
             folder = stack.enter_context(TemporaryDirectory(prefix="onfile-demo-"))
             db = str(Path(folder) / "demo.db")
             note("The demo's facts are invented and its database is temporary: it is deleted when the server ends.")
-        actors = asyncio.run(_ready(db, demo=demo, actors=actor or [], tenant=tenant))
+        actors = finish(_ready(db, demo=demo, actors=actor or [], tenant=tenant))
         if host not in _LOOPBACK:
             note("Whoever can reach this machine and has the address below can read and delete what is on file.")
         _run(db, actors, demo=demo, host=host, port=free, browse=browse)
@@ -88,6 +85,8 @@ def _end(signum: int, frame: object) -> NoReturn:  # noqa: ARG001  # the signatu
 
 def _free_port(host: str, port: int) -> int:
     """Answer the port to listen on, or say plainly that it cannot be had."""
+    import socket
+
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -117,6 +116,8 @@ async def _ready(db: str, *, demo: bool, actors: list[str], tenant: str | None) 
 
 
 def _run(db: str, actors: "list[Actor]", *, demo: bool, host: str, port: int, browse: bool) -> None:
+    import secrets
+
     from ..console.app import create_app, run_server
     from ..demo import demo_scopes
     from ..memory import Memory
@@ -142,6 +143,9 @@ def _run(db: str, actors: "list[Actor]", *, demo: bool, host: str, port: int, br
     sys.stdout.write(f"{address}\n")
     sys.stdout.flush()
     if browse:
+        import threading
+        import webbrowser
+
         opening = threading.Timer(1, webbrowser.open, [address])
         opening.daemon = True
         opening.start()

@@ -1,6 +1,5 @@
 """`onfile import` and `onfile export`: an operator's restore and back-up, exact in both directions."""
 
-import asyncio
 import os
 import sys
 from collections.abc import Generator, Iterable
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 import typer
 
 from .failures import Failure
+from .loop import finish
 from .options import AsJson, Database, explained
 from .output import console, counted, note, write_json
 
@@ -79,7 +79,7 @@ def import_facts(
         report: RestoreReport | None = None
         if not reading.bad or keep_going:
             progress.add_task(f"Keeping {counted(len(reading.good), 'fact')}", total=None)
-            report = asyncio.run(_restore(db, reading.good, "skip" if skip else "replace" if replace else "stop"))
+            report = finish(_restore(db, reading.good, "skip" if skip else "replace" if replace else "stop"))
     _tell(reading, report, as_json=as_json)
     if reading.bad:
         raise typer.Exit(1 if keep_going else 2)
@@ -101,13 +101,13 @@ def export_facts(
     Example: [bold]onfile export --scope tenant:acme --out acme.jsonl[/]
     """
     if out is None:
-        asyncio.run(_export(db, scope, sys.stdout))
+        finish(_export(db, scope, sys.stdout))
         return
     # Beside the file and then in its place: an export that breaks off leaves the last one whole.
     part = out.with_name(f"{out.name}.part")
     try:
         with part.open("w", encoding="utf-8", newline="\n") as stream:
-            written = asyncio.run(_export(db, scope, stream))
+            written = finish(_export(db, scope, stream))
         part.replace(out)
     finally:
         part.unlink(missing_ok=True)

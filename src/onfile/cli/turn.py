@@ -1,10 +1,10 @@
 """`onfile turn`: the block that a model would get, byte for byte, and why each key is in it or not."""
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .loop import finish
 from .options import ActorId, AsJson, Database, Tenant, explained
 from .output import console, note, write, write_json
 
@@ -55,7 +55,7 @@ def turn(
 
     Example: [bold]onfile turn --actor ana --tenant acme "how do we label a pallet?" --why[/]
     """
-    asyncio.run(
+    finish(
         _turn(
             db,
             text,
