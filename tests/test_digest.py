@@ -150,6 +150,13 @@ def test_of_two_records_of_one_date_the_greater_id_wins():
     assert texts(resolve(fact(text="a", id="a"), fact(text="b", id="b"))) == ["b"]
 
 
+def test_two_rows_that_a_provider_gave_one_id_and_date_settle_alike_whichever_arrives_first():
+    for changed in ({"text": "b"}, {"key": "UNITS"}, {"author": "human"}):
+        one, other = fact(id="x"), fact(**({"id": "x"} | changed))
+
+        assert resolve(one, other) == resolve(other, one)
+
+
 def test_dates_are_compared_as_instants_whatever_their_zone():
     there = timezone(timedelta(hours=2))
     early = dataclasses.replace(fact(text="early"), updated_at=datetime(2026, 9, 1, 13, 59, tzinfo=there))
