@@ -38,7 +38,7 @@ _HEADERS = {
 }
 
 NOT_THIS_HOST = "This server answers only under the address it was started with."
-NO_TOKEN = "Open the address that `onfile serve` printed: it carries the token that this page asks for."  # noqa: S105  # words for a person
+NO_TOKEN = "Open the address that onfile serve printed: it carries the token that this page asks for."  # noqa: S105  # words for a person
 OTHER_SITE = "This request came from another site, so nothing was done."
 
 Refuse = Callable[[Request, int, str], Response]

@@ -25,6 +25,7 @@ _SAID = {
     "missing": "That fact was not on file any more, so there was nothing to delete.",
     "expired": "That turn is no longer kept here. Send the message again.",
 }
+_HEADINGS = {401: "The token is missing", 404: "No such page", 500: "Out of reach"}
 
 
 class Pages:
@@ -148,7 +149,8 @@ class Pages:
     def refuse(self, request: Request, status: int, words: str) -> Response:
         """Say no with a page."""
         del request
-        return self._render("refused.html", status=status, page="", actor=None, words=words)
+        heading = _HEADINGS.get(status, "Refused")
+        return self._render("refused.html", status=status, page="", actor=None, heading=heading, words=words)
 
     async def _confirm(self, actor: Actor, record_id: str, *, refusal: str, status: int) -> Response:
         entries = await self._memory.read_back(ScopeContext(actor=actor))
