@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -11,9 +12,12 @@ from ..ids import new_id
 from ..records import MemoryRecord
 from ..scopes import actor_scope, check_actor
 from ..writes import Step, judge_write
+from ..wire.redaction import erasure_of
 from . import statements
 from .derived import after_text_removed, after_text_written
 from .dialects import build_engine, database_of
+from .joined import JoinedDatabase
+from .journals import erase_from_journals
 from .restore import RestoreReport, put_back
 from .rows import (
     StoredMemory,
@@ -87,6 +91,16 @@ class SqlMemoryProvider:
         await self._database.settle()
         if self._owns_engine:
             await self._engine.dispose()
+
+    def within(self, transaction: Transaction) -> SqlMemoryProvider:
+        """Answer the same provider inside a transaction under way, which it does not commit.
+
+        So that a fact is kept together with something else of yours in this database, or not at all.
+        """
+        joined = copy.copy(self)
+        joined._database = JoinedDatabase(transaction)
+        joined._owns_engine = False
+        return joined
 
     # The provider protocol.
 
@@ -172,9 +186,12 @@ class SqlMemoryProvider:
             return False
 
         async def work(transaction: Transaction) -> bool:
+            row = (await transaction.conn.execute(statements.BY_ID, {"of_id": request.id})).first()
             deleted = await transaction.conn.execute(statements.FORGET, {"of_id": request.id, "at_scope": own})
-            if not deleted.rowcount:
+            if row is None or not deleted.rowcount:
                 return False
+            erasure = erasure_of(record_id=request.id, scope=own, key=record_of(row).key)
+            await erase_from_journals(transaction, erasure, now=self._now())
             await after_text_removed(transaction.conn, [request.id])
             transaction.removed_text = True
             return True
