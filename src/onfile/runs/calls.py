@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, cast
 
 from ..digest import MemoryDigest
-from ..remember import RememberOutcome, remember_tool
+from ..memory import Memory
+from ..remember import remember_tool
 from ..scopes import actor_scope
 from ..skills import SkillCatalog
+from ..text import unkeepable
 from ..wire.redaction import FACTS, fact_mark
 from .assistant import Assistant
 from .journal import Journal, JournalError, Json, NewRun, ThreadEntry, Unit
@@ -26,6 +29,8 @@ _CLOSED: dict[Outcome, str] = {
 }
 
 NOT_REMEMBERED = "Not recorded: what is on file could not be reached. Tell the user if it matters."
+MAX_CALL_ID = 200
+"""A longer id of a model's is named by its digest: a checkpoint's name has at most 255 characters."""
 REMEMBER = remember_tool().name
 DECLINED = "The person declined this call; nothing was done."
 
@@ -93,11 +98,7 @@ class CallRunner:
                 return await self._close(call, "denied", f"{DECLINED} They said: {reason}" if reason else DECLINED, {})
         answer = await self._journal.wait(f"answer:{call.name}") if kind == "ask" and _askable(call) else None
         if kind == "memory":
-            done = await self._journal.tx(
-                f"tool:{call.name}",
-                lambda unit: self._remember(unit, call, facts),
-                failed=lambda _: {"ok": False, "message": NOT_REMEMBERED, **facts},
-            )
+            done = await self._remember(call, facts)
         else:
             done = await self._journal.step(f"tool:{call.name}", lambda: self._execute(call, kind, answer, rest))
         return await self._close(call, "success" if done["ok"] else "failed", done["message"], facts)
@@ -179,11 +180,31 @@ class CallRunner:
             raise LookupError(msg)
         return body
 
-    async def _remember(self, unit: Unit, call: Call, facts: dict[str, Json]) -> Json:
-        memory, digest = self._assistant.memory, self._stages.digest
-        if memory is None or digest is None:
+    async def _remember(self, call: Call, facts: dict[str, Json]) -> Json:
+        memory, name = self._assistant.memory, f"tool:{call.name}"
+        failed = {"ok": False, "message": NOT_REMEMBERED, **facts}
+        if memory is not None and self._journal.joins(memory):
+            return await self._journal.tx(
+                name, lambda unit: self._record(unit.memory(memory), call, facts), failed=lambda _: failed
+            )
+
+        async def write() -> Json:
+            if memory is None:
+                return failed
+            try:
+                return await self._record(memory, call, facts)
+            except JournalError:
+                raise
+            except Exception:  # noqa: BLE001  # told to the model without the provider's words, which may hold facts
+                return failed
+
+        return await self._journal.step(name, write)
+
+    async def _record(self, memory: Memory, call: Call, facts: dict[str, Json]) -> Json:
+        digest = self._stages.digest
+        if digest is None:
             return {"ok": False, "message": NOT_REMEMBERED, **facts}
-        outcome: RememberOutcome = await unit.memory(memory).remember(
+        outcome = await memory.remember(
             call.arguments, digest=digest, ctx=self._run.ctx, run_id=self._run.id, tool_call_id=call.name
         )
         record = outcome.record
@@ -197,9 +218,10 @@ class CallRunner:
         }
 
     def _name(self, call: Call) -> Call:
-        name, again = call.id, 2
+        name = first = _checkpoint_id(call.id)
+        again = 2
         while name in self._named:
-            name, again = f"{call.id}~{again}", again + 1
+            name, again = f"{first}~{again}", again + 1
         self._named.add(name)
         return Call(id=call.id, tool=call.tool, arguments=call.arguments, name=name)
 
@@ -217,6 +239,12 @@ def _mark(arguments: Json, run: NewRun) -> str:
 
 def _member(value: Json, name: str) -> Json:
     return cast("dict[str, Json]", value).get(name) if isinstance(value, dict) else None
+
+
+def _checkpoint_id(call_id: str) -> str:
+    if 0 < len(call_id) <= MAX_CALL_ID and unkeepable(call_id) is None:
+        return call_id
+    return hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _askable(call: Call) -> bool:

@@ -178,6 +178,11 @@ class InlineRun:
         """By which claim it is held."""
         return self._epoch
 
+    def joins(self, memory: Memory) -> bool:
+        """Tell that there is no transaction to join."""
+        del memory
+        return False
+
     async def step(self, name: str, fn: Callable[[], Awaitable[Json]]) -> Json:
         """Do the work, then record what it answered."""
         stored = self._replay.read(name)

@@ -169,6 +169,13 @@ class Journal(Protocol):
         """By which claim it is held."""
         ...
 
+    def joins(self, memory: Memory) -> bool:
+        """Tell whether the memory's provider can write in a transaction of this journal.
+
+        One that cannot is written to in a `step`: a repeated write is caught by its idempotency key.
+        """
+        ...
+
     async def step(self, name: str, fn: Callable[[], Awaitable[Json]]) -> Json:
         """Do the work, then record what it answered: at least once, exactly once when nothing dies.
 

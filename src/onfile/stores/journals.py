@@ -48,7 +48,7 @@ journal_metadata = MetaData(
 )
 """The tables that `SqlJournal.setup()` makes; add it to your own migrations, or leave it to that."""
 
-_INNODB = {
+_INNODB: dict[str, Any] = {
     "mysql_engine": "InnoDB",
     "mysql_charset": "utf8mb4",
     "mariadb_engine": "InnoDB",

@@ -37,13 +37,26 @@ def erasure_of(*, record_id: str, scope: str, key: str) -> Erasure:
     return Erasure(record_id=record_id, mark=fact_mark(scope=scope, key=key))
 
 
-def digest_ids(value: Any) -> list[str]:
-    """Answer the ids of every record in a dumped digest, beaten ones included."""
-    if not _is_digest(value):
-        return []
-    entries: list[dict[str, Any]] = value["entries"]
-    beaten = [one for entry in entries for one in entry.get("overrides", ())]
-    return list(dict.fromkeys(one["id"] for one in [*entries, *beaten]))
+def record_mark(record_id: str) -> str:
+    """Answer 64 hex digits that stand for one record."""
+    return hashlib.sha256(f"id:{record_id}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def marks_in(value: Any) -> set[str]:
+    """Answer the marks of every fact that a checkpoint's value holds: by these it is found again."""
+    if isinstance(value, list):
+        return set[str]().union(*map(marks_in, cast("list[Any]", value)))
+    if not isinstance(value, dict):
+        return set()
+    members = cast("dict[str, Any]", value)
+    if _is_digest(members):
+        entries: list[dict[str, Any]] = members["entries"]
+        beaten = [one for entry in entries for one in entry.get("overrides", ())]
+        return {record_mark(one["id"]) for one in [*entries, *beaten]}
+    facts = members.get(FACTS)
+    if isinstance(facts, dict):
+        return {mark for mark in cast("dict[str, Any]", facts).values() if mark is not None}
+    return set[str]().union(*map(marks_in, members.values()))
 
 
 def redact(value: Any, erasures: Sequence[Erasure]) -> tuple[Any, int]:

@@ -1,0 +1,120 @@
+"""Every SQL statement of the SQL journal, named, saying what it leaves alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Select, and_, bindparam, delete, func, insert, or_, select, update
+
+from ..stores.journals import (
+    agent_run,
+    agent_run_checkpoint,
+    agent_run_erasure,
+    agent_run_fact,
+    agent_run_signal,
+    agent_thread_message,
+)
+
+r = agent_run.c
+c = agent_run_checkpoint.c
+s = agent_run_signal.c
+t = agent_thread_message.c
+
+RUN = (
+    r.id,
+    r.said,
+    r.context,
+    r.status,
+    r.waits_for,
+    r.owner,
+    r.epoch,
+    r.output,
+    r.error,
+    r.created_at,
+    r.updated_at,
+    r.format,
+)
+"""The order that `sql.run_of` unpacks."""
+
+NEW_RUN = insert(agent_run)
+RUN_BY_ID = select(*RUN).where(r.id == bindparam("of_run"))
+HELD_RUN = RUN_BY_ID.with_for_update()
+"""One run, held until the transaction ends; SQLite holds its whole database anyway."""
+FENCE = select(r.epoch, r.status).where(r.id == bindparam("of_run")).with_for_update()
+"""Who owns the run. Held, so that nobody claims it before what its owner commits."""
+
+CLAIM = (
+    update(agent_run)
+    .where(r.id == bindparam("of_run"))
+    .values(
+        status="running",
+        owner=bindparam("new_owner"),
+        epoch=r.epoch + 1,
+        error=None,
+        updated_at=bindparam("now"),
+    )
+)
+PARK = (
+    update(agent_run)
+    .where(r.id == bindparam("of_run"))
+    .values(status="waiting", waits_for=bindparam("new_wait"), owner=None, updated_at=bindparam("now"))
+)
+"""A run that waits has no owner. Its epoch stays: the next claim raises it."""
+WAKE = (
+    update(agent_run)
+    .where(r.id == bindparam("of_run"), r.status == "waiting", r.waits_for == bindparam("of_name"))
+    .values(status="ready", waits_for=None, updated_at=bindparam("now"))
+)
+FINISH = (
+    update(agent_run)
+    .where(r.id == bindparam("of_run"))
+    .values(status="done", owner=None, output=bindparam("new_output"), updated_at=bindparam("now"))
+)
+GIVE_UP = (
+    update(agent_run)
+    .where(r.id == bindparam("of_run"), r.epoch == bindparam("of_epoch"), r.status == "running")
+    .values(status="failed", owner=None, error=bindparam("new_error"), updated_at=bindparam("now"))
+)
+CANCEL = (
+    update(agent_run)
+    .where(r.id == bindparam("of_run"))
+    .values(status="cancelled", owner=None, waits_for=None, epoch=r.epoch + 1, updated_at=bindparam("now"))
+)
+"""The epoch rises, so that whoever has the run can commit nothing more."""
+
+CHECKPOINTS = select(c.position, c.name, c.value).where(c.run_id == bindparam("of_run")).order_by(c.position)
+RECORD = insert(agent_run_checkpoint)
+SIGNAL = select(s.value).where(s.run_id == bindparam("of_run"), s.name == bindparam("of_name"))
+ANSWER = insert(agent_run_signal)
+SAY = insert(agent_thread_message)
+THREAD = (
+    select(t.position, t.run_id, t.kind, t.content).where(t.thread_id == bindparam("of_thread")).order_by(t.position)
+)
+MARKED = select(agent_run_fact.c.mark).where(agent_run_fact.c.run_id == bindparam("of_run"))
+MARK = insert(agent_run_fact)
+
+_ended_there = (
+    select(r.id).where(r.thread_id == bindparam("of_thread"), r.status.in_(("done", "cancelled"))).scalar_subquery()
+)
+COUNT_MESSAGES = select(func.count()).where(t.thread_id == bindparam("of_thread"))
+DELETE_MESSAGES = delete(agent_thread_message).where(t.thread_id == bindparam("of_thread"))
+DELETE_RUNS = [
+    *(
+        delete(table).where(table.c.run_id.in_(_ended_there))
+        for table in (agent_run_checkpoint, agent_run_signal, agent_run_fact, agent_run_erasure)
+    ),
+    delete(agent_run).where(r.thread_id == bindparam("of_thread"), r.status.in_(("done", "cancelled"))),
+]
+"""A thread's ended runs with all that belongs to them, the rows of `agent_run` last."""
+
+
+def page_of_runs(*, status: str | None, limit: int) -> Select[*tuple[Any, ...]]:
+    """Build a list of runs, newest first."""
+    page = select(*RUN).order_by(r.created_at.desc(), r.id.desc()).limit(limit)
+    return page if status is None else page.where(r.status == status)
+
+
+def resumable(owner: str) -> Select[*tuple[Any, ...]]:
+    """Build the list of runs that nobody waits for and nobody else has, oldest first."""
+    ours = and_(r.status == "running", r.owner == owner)
+    return select(r.id).where(or_(r.status == "ready", ours)).order_by(r.created_at, r.id)
