@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from onfile.records import MemoryOrigin, MemoryRecord
+
+# A machine that does other things as well must not fail a rule: no example is timed, none is too slow to draw.
+settings.register_profile("untimed", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 # Everything that Python or Unicode calls the end of a line or a paragraph, and the separators that `splitlines` knows.
 LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
