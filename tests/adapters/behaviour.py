@@ -1,0 +1,251 @@
+"""What every adapter must do, tried on each against the real framework and its own way of faking a model.
+
+A framework's test module subclasses `AdapterBehaviour` and says how its agents are built and run. `waits`
+says whether the framework can stop a run for a person; where it cannot, those tests are not there to pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from typing import Any, Protocol
+
+import pytest
+
+from onfile import Actor, Memory
+from onfile.adapters.turn import UNAVAILABLE
+from onfile.errors import StoreError
+from onfile.testing import InMemoryMemoryProvider
+from tests.facts import fact
+
+from .scripts import BrokenProvider, CountingProvider, Scripts, remember, ship
+
+ANA = Actor(id="ana", tenant_ref="acme")
+BO = Actor(id="bo", tenant_ref="acme")
+
+
+class Desk(Protocol):
+    """One agent object of a framework, with memory."""
+
+    async def turn(self, actor: Actor, message: str, *, thread: str = "t1") -> str:
+        """Run one turn to its end and answer what the model said last."""
+        ...
+
+    async def until_approval(self, actor: Actor, message: str) -> Any:
+        """Run a turn until a person must approve, and answer what is kept of it, as text or bytes."""
+        ...
+
+    async def approve(self, kept: Any, actor: Actor) -> str:
+        """Go on with what was kept, approved, as if in another process."""
+        ...
+
+
+def block_of(system: str) -> str:
+    """The one block in all that stood before the conversation, or nothing."""
+    blocks = re.findall(r"<memory>.*?</memory>", system, re.DOTALL)
+    assert len(blocks) <= 1
+    return blocks[0] if blocks else ""
+
+
+class AdapterBehaviour:
+    """The shared suite."""
+
+    waits = True
+
+    def desk(self, memory: Memory, scripts: Scripts, *, on_error: Any = "fail") -> Desk:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def scripts(self) -> Scripts:
+        return Scripts()
+
+    async def test_the_provider_is_asked_once_per_run_and_both_model_calls_get_the_same_bytes(self, scripts):
+        # given a fact on file
+        provider = CountingProvider(records=[fact("units", "kilometres", scope="tenant:acme")])
+        desk = self.desk(Memory(provider), scripts)
+        seen = scripts.add("label a pallet", [remember("carrier", "by rail")], "done")
+
+        # when a turn calls the model twice, and remembers in between
+        assert await desk.turn(ANA, "label a pallet") == "done"
+
+        # then the provider was asked once, and the block did not move
+        assert provider.asked == 1
+        first, second = seen.systems
+        assert first == second
+        assert "[tenant:acme] units: kilometres" in block_of(first)
+
+    async def test_the_block_follows_the_host_s_own_instructions(self, scripts):
+        desk = self.desk(Memory(InMemoryMemoryProvider(records=[fact()])), scripts)
+        seen = scripts.add("hi", "done")
+
+        await desk.turn(ANA, "hi")
+
+        assert seen.systems[0].startswith("BASE") and seen.systems[0].endswith("</memory>")
+
+    async def test_a_fact_is_told_as_the_call_s_result_and_stands_in_the_next_run_s_block(self, scripts):
+        memory = Memory(InMemoryMemoryProvider())
+        desk = self.desk(memory, scripts)
+        first = scripts.add("we ship by rail", [remember("carrier", "by rail")], "noted")
+        second = scripts.add("how do we ship?", "by rail")
+
+        await desk.turn(ANA, "we ship by rail")
+        await desk.turn(ANA, "how do we ship?", thread="t2")
+
+        assert first.results["c1"] == "Recorded [actor:ana] carrier: by rail. It replaced nothing."
+        assert "by rail" not in "".join(map(block_of, first.systems))
+        assert "[actor:ana] carrier: by rail" in block_of(second.systems[0])
+
+    async def test_the_model_is_offered_exactly_a_key_and_a_fact(self, scripts):
+        desk = self.desk(Memory(InMemoryMemoryProvider()), scripts)
+        seen = scripts.add("hi", "done")
+
+        await desk.turn(ANA, "hi")
+
+        schema = seen.offered[0]["remember"]
+        assert set(schema["properties"]) == set(schema["required"]) == {"key", "fact"}
+
+    async def test_a_scope_argument_is_refused_by_name_and_nothing_is_written(self, scripts):
+        memory = Memory(InMemoryMemoryProvider())
+        desk = self.desk(memory, scripts)
+        seen = scripts.add("tell everybody", [remember("units", "miles", scope="tenant:acme")], "done")
+
+        await desk.turn(ANA, "tell everybody")
+
+        assert "`scope`" in seen.results["c1"] and "[actor:ana]" in seen.results["c1"]
+        assert await memory.provider.list(_everything()) == []
+
+    async def test_a_refused_write_reaches_the_model_as_words(self, scripts):
+        # given what a person stated
+        provider = InMemoryMemoryProvider(records=[fact("units", "kilometres", author="human")])
+        desk = self.desk(Memory(provider), scripts)
+        seen = scripts.add("use miles", [remember("units", "miles")], "done")
+
+        # when the model would overwrite it
+        assert await desk.turn(ANA, "use miles") == "done"
+
+        # then it is told which note stands
+        assert seen.results["c1"].startswith("Not recorded. A person stated")
+        assert "kilometres" in seen.results["c1"]
+
+    async def test_two_actors_at_once_on_one_agent_never_see_each_other_s_facts(self, scripts):
+        # given a fact of each
+        records = [fact("lunch", "lentils", scope="actor:ana"), fact("lunch", "tofu", scope="actor:bo")]
+        memory = Memory(InMemoryMemoryProvider(records=records))
+        desk = self.desk(memory, scripts)
+        anas = scripts.add("I am Ana", [remember("desk", "window")], "a")
+        bos = scripts.add("I am Bo", [remember("desk", "door")], "b")
+
+        # when their turns are interleaved on one agent object: neither goes on before both were asked
+        scripts.together = asyncio.Barrier(2)
+        async with asyncio.timeout(20):
+            await asyncio.gather(desk.turn(ANA, "I am Ana", thread="ta"), desk.turn(BO, "I am Bo", thread="tb"))
+
+        # then each saw and wrote their own only
+        assert all("lentils" in system and "tofu" not in system for system in anas.systems)
+        assert all("tofu" in system and "lentils" not in system for system in bos.systems)
+        assert "[actor:ana] desk: window" in anas.results["c1"]
+        assert "[actor:bo] desk: door" in bos.results["c1"]
+
+    async def test_a_provider_s_failure_fails_the_run_loudly(self, scripts):
+        desk = self.desk(Memory(BrokenProvider()), scripts)
+        seen = scripts.add("hi", "done")
+
+        with pytest.raises(StoreError, match="the database is gone"):
+            await desk.turn(ANA, "hi")
+
+        assert not seen.systems
+
+    async def test_a_provider_that_cannot_write_just_now_fails_the_run_loudly(self, scripts):
+        provider = BrokenProvider()
+        provider.broken_for = ("write",)
+        desk = self.desk(Memory(provider), scripts)
+        scripts.add("hi", [remember("units", "miles")], "done")
+
+        with pytest.raises(StoreError, match="the database is gone"):
+            await desk.turn(ANA, "hi")
+
+    async def test_where_the_host_said_so_a_run_goes_on_without_memory_and_an_event_tells(self, scripts):
+        # given a provider that is gone and a host that would rather answer
+        events: list[Any] = []
+        desk = self.desk(Memory(BrokenProvider(), on_event=events.append), scripts, on_error="continue")
+        seen = scripts.add("hi", "done")
+
+        # when a turn runs
+        assert await desk.turn(ANA, "hi") == "done"
+
+        # then there was no block and no tool, and an event says so without a fact
+        assert block_of(seen.systems[0]) == ""
+        assert "remember" not in seen.offered[0]
+        (told,) = [event for event in events if event.name == UNAVAILABLE]
+        assert (told.payload["act"], told.payload["error"]) == ("offer", "StoreError")
+
+    async def test_where_the_host_said_so_a_failed_write_is_told_to_the_model(self, scripts):
+        provider = BrokenProvider()
+        provider.broken_for = ("write",)
+        events: list[Any] = []
+        desk = self.desk(Memory(provider, on_event=events.append), scripts, on_error="continue")
+        seen = scripts.add("hi", [remember("units", "miles")], "done")
+
+        assert await desk.turn(ANA, "hi") == "done"
+
+        assert seen.results["c1"].startswith("Not recorded. Memory cannot be reached")
+        assert [event.payload["act"] for event in events if event.name == UNAVAILABLE] == ["remember"]
+
+    async def test_a_read_only_provider_is_offered_no_tool(self, scripts):
+        provider = InMemoryMemoryProvider(records=[fact()])
+        provider.write = None  # having the method is the claim
+        desk = self.desk(Memory(provider), scripts)
+        seen = scripts.add("hi", "done")
+
+        await desk.turn(ANA, "hi")
+
+        assert "remember" not in seen.offered[0]
+        assert "units: kilometres" in block_of(seen.systems[0])
+
+    async def test_a_run_resumed_after_an_approval_gets_the_same_bytes_from_what_was_kept(self, scripts):
+        if not self.waits:
+            pytest.skip("this framework cannot stop a run for a person")
+        # given a run that waits for a person, kept as the framework keeps it
+        seen = scripts.add("ship it", [remember("carrier", "by rail"), ship()], "shipped")
+        first = Memory(InMemoryMemoryProvider(records=[fact("units", "kilometres")]))
+        waiting = await self.desk(first, scripts).until_approval(ANA, "ship it")
+        assert isinstance(waiting, str | bytes)
+
+        # when it is approved on another agent object, whose store holds something else by now
+        changed = CountingProvider(records=[fact("units", "miles")])
+        assert await self.desk(Memory(changed), scripts).approve(waiting, ANA) == "shipped"
+
+        # then nobody asked again, and the model read identical bytes
+        assert changed.asked == 0
+        before, after = seen.systems
+        assert before == after and "kilometres" in block_of(after)
+        assert seen.results["c9"] == "shipped"
+
+    async def test_a_run_resumed_for_another_actor_fails_loudly(self, scripts):
+        if not self.waits:
+            pytest.skip("this framework cannot stop a run for a person")
+        scripts.add("ship it", [ship()], "shipped")
+        memory = Memory(InMemoryMemoryProvider(records=[fact("lunch", "lentils")]))
+        waiting = await self.desk(memory, scripts).until_approval(ANA, "ship it")
+
+        with pytest.raises(Exception, match="started for another actor"):
+            await self.desk(memory, scripts).approve(waiting, BO)
+
+    async def test_what_a_run_writes_says_where_it_came_from(self, scripts):
+        memory = Memory(InMemoryMemoryProvider())
+        desk = self.desk(memory, scripts)
+        scripts.add("hi", [remember("units", "miles")], "done")
+
+        await desk.turn(ANA, "hi", thread="thread-7")
+
+        (record,) = await memory.provider.list(_everything())
+        assert record.origin.author == "agent" and record.origin.actor_ref == "ana"
+        assert record.origin.thread_id == "thread-7"
+        assert json.dumps(record.origin.run_id) != "null"
+
+
+def _everything() -> Any:
+    from onfile import ListMemories, ScopeContext
+
+    return ListMemories(scopes=("actor:ana", "actor:bo", "tenant:acme", "global"), ctx=ScopeContext(actor=ANA))

@@ -1,0 +1,217 @@
+"""Pydantic AI keeps what every adapter must, on the real package and its own function model."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .installed import needs
+
+needs("pydantic_ai")
+
+from pydantic_ai import Agent, BinaryContent, DeferredToolRequests, DeferredToolResults, ModelMessagesTypeAdapter
+from pydantic_ai.capabilities import Capability
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from onfile import Actor, Memory, ScopeContext
+from onfile.adapters.pydantic_ai import MemoryCapability
+from onfile.testing import InMemoryMemoryProvider
+from tests.facts import fact
+
+from .behaviour import ANA, AdapterBehaviour
+from .scripts import Scripts
+
+
+@dataclass
+class Deps:
+    actor: Actor
+
+
+def model_of(scripts: Scripts) -> FunctionModel:
+    """A model that says a script's lines and notes what it is told."""
+
+    async def answer(messages: list[Any], info: AgentInfo) -> ModelResponse:
+        message = next(
+            part.content for told in reversed(messages) for part in told.parts if part.part_kind == "user-prompt"
+        )
+        start = max(
+            place for place, told in enumerate(messages) if any(part.part_kind == "user-prompt" for part in told.parts)
+        )
+        seen = scripts.seen[message]
+        for told in messages[start:]:
+            for part in told.parts:
+                if part.part_kind in {"tool-return", "retry-prompt"}:
+                    seen.results[part.tool_call_id] = part.content
+        step = await scripts.say(
+            message,
+            said=sum(isinstance(told, ModelResponse) for told in messages[start:]),
+            system="\n\n".join(part.content for part in info.model_request_parameters.instruction_parts or []),
+            tools={tool.name: tool.parameters_json_schema for tool in info.function_tools},
+        )
+        if isinstance(step, str):
+            return ModelResponse(parts=[TextPart(step)])
+        return ModelResponse(parts=[ToolCallPart(call.name, call.arguments, call.id) for call in step])
+
+    return FunctionModel(answer)
+
+
+class PydanticAIDesk:
+    def __init__(self, memory: Memory, scripts: Scripts, on_error: Any) -> None:
+        capability = MemoryCapability(memory, actor=lambda ctx: ctx.deps.actor, on_error=on_error)
+        self.agent = Agent(
+            model_of(scripts),
+            instructions="BASE",
+            deps_type=Deps,
+            output_type=[str, DeferredToolRequests],
+            capabilities=[capability],
+        )
+
+        @self.agent.tool_plain(requires_approval=True)
+        def ship() -> str:
+            """Ship it."""
+            return "shipped"
+
+    async def turn(self, actor: Actor, message: str, *, thread: str = "t1") -> str:
+        return (await self.agent.run(message, deps=Deps(actor), conversation_id=thread)).output
+
+    async def until_approval(self, actor: Actor, message: str) -> bytes:
+        result = await self.agent.run(message, deps=Deps(actor))
+        assert isinstance(result.output, DeferredToolRequests)
+        return result.all_messages_json()
+
+    async def approve(self, kept: bytes, actor: Actor) -> str:
+        history = ModelMessagesTypeAdapter.validate_json(kept)
+        results = DeferredToolResults(approvals={"c9": True})
+        resumed = await self.agent.run(message_history=history, deferred_tool_results=results, deps=Deps(actor))
+        assert b"onfile_memory" not in resumed.all_messages_json(), "nothing waits, so nothing needs the digest"
+        return resumed.output
+
+
+class TestPydanticAI(AdapterBehaviour):
+    def desk(self, memory: Memory, scripts: Scripts, *, on_error: Any = "fail") -> PydanticAIDesk:
+        return PydanticAIDesk(memory, scripts, on_error)
+
+
+async def test_the_block_stands_after_contributors_and_before_retrieval_and_skills():
+    # given capabilities in the order that the docs say, and a contributor of the host's
+    def capability(text: str) -> Capability[Any]:
+        return Capability(instructions=lambda: text)
+
+    scripts = Scripts()
+    seen = scripts.add("hi", "done")
+    memory = MemoryCapability(Memory(InMemoryMemoryProvider(records=[fact()])), actor=lambda ctx: ANA)
+    agent = Agent(
+        model_of(scripts), instructions="BASE", capabilities=[memory, capability("RETRIEVED"), capability("SKILLS")]
+    )
+
+    @agent.instructions
+    def contributor() -> str:
+        return "CONTRIBUTED"
+
+    # when a turn runs
+    await agent.run("hi")
+
+    # then the five parts stand in their order
+    parts = [part if len(part) < 20 else "block" for part in re.split(r"\n\n(?=[A-Z<])", seen.systems[0])]
+    assert parts == ["BASE", "CONTRIBUTED", "block", "RETRIEVED", "SKILLS"]
+
+
+async def test_a_turn_of_several_parts_is_searched_by_its_text_alone():
+    # given a provider that searches, and a message of text and a file
+    provider = InMemoryMemoryProvider(
+        recall=True, records=[fact("pallet labels", "two per pallet"), fact("lunch", "lentils", minutes=1)]
+    )
+    told: list[str] = []
+
+    async def answer(messages: list[Any], info: AgentInfo) -> ModelResponse:
+        told.append(info.instructions or "")
+        return ModelResponse(parts=[TextPart("done")])
+
+    memory = Memory(provider, max_memories=1)
+    agent = Agent(FunctionModel(answer), capabilities=[MemoryCapability(memory, actor=lambda ctx: ANA)])
+
+    # when it is sent
+    await agent.run(["how do we label a pallet?", BinaryContent(b"lunch", media_type="text/plain")])
+
+    # then what the user wrote decided
+    assert "two per pallet" in told[0] and "lentils" not in told[0]
+
+
+async def test_a_streamed_turn_has_memory_as_well():
+    async def stream(messages: list[Any], info: AgentInfo) -> AsyncIterator[str]:
+        yield str(info.instructions)
+
+    memory = Memory(InMemoryMemoryProvider(records=[fact()]))
+    capability = MemoryCapability(memory, actor=lambda ctx: ANA)
+    agent = Agent(FunctionModel(stream_function=stream), capabilities=[capability])
+
+    async with agent.run_stream("hi") as result:
+        assert "units: kilometres" in await result.get_output()
+
+
+async def test_a_shared_thread_is_named_by_the_host_s_own_context():
+    scripts = Scripts()
+    seen = scripts.add("hi", "done")
+    memory = Memory(InMemoryMemoryProvider(records=[fact(), fact("hours", "9 to 5", scope="tenant:acme")]))
+    shared = ScopeContext(actor=ANA, thread_id="room", shared=True)
+    agent = Agent(model_of(scripts), capabilities=[MemoryCapability(memory, actor=lambda ctx: shared)])
+
+    await agent.run("hi")
+
+    assert "9 to 5" in seen.systems[0] and "kilometres" not in seen.systems[0]
+    assert not seen.offered[0]
+
+
+async def test_nobody_signed_in_is_an_error_before_any_model_is_asked():
+    scripts = Scripts()
+    seen = scripts.add("hi", "done")
+    memory = Memory(InMemoryMemoryProvider())
+    agent = Agent(model_of(scripts), capabilities=[MemoryCapability(memory, actor=lambda ctx: None)])
+
+    with pytest.raises(TypeError, match="must answer an"):
+        await agent.run("hi")
+
+    assert not seen.systems
+
+
+@pytest.mark.skipif(find_spec("dbos") is None and os.environ.get("CI") != "true", reason="DBOS is not installed here")
+def test_a_run_killed_in_its_second_model_call_recovers_with_the_same_bytes_under_dbos(tmp_path: Path, project: Path):
+    def process(act: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "tests.adapters.durable_turn", str(tmp_path), act],
+            cwd=project,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    # given a durable run whose process dies in the second model call, after it remembered
+    assert process("start").returncode == 9
+
+    # when another process recovers it, and the store answers something else by now
+    recovered = process("recover")
+    assert recovered.returncode == 0, recovered.stderr
+    told = json.loads(recovered.stdout)
+
+    # then nobody was asked again, nothing was written again, and the model read the same bytes each time
+    assert (told["output"], told["asked"], told["written"]) == ("done", 0, 0)
+    assert told["steps"] == [
+        "support__capability__onfile_memory.digest",
+        "support__model.request",
+        "support__capability__onfile_memory.remember",
+        "support__model.request",
+    ]
+    systems = {*map(json.loads, (tmp_path / "told.jsonl").read_text().splitlines())}
+    assert len(systems) == 1 and "units: kilometres" in systems.pop()
