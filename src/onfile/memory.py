@@ -349,8 +349,8 @@ async def _write(provider: WritableMemoryProvider, request: StoreMemory) -> tupl
         # Under the spelling that stands, so that an upsert on the key as it is spelled finds its row.
         request = replace(request, key=standing.key)
     record = await provider.write(request)
-    # Another text came back than was sent: the provider took it for a retry and wrote nothing.
-    if record.text != request.text:
+    # What stood came back instead of what was sent: the provider took it for a retry and wrote nothing.
+    if standing is not None and record.text == standing.text != request.text:
         return record, WriteReport(unchanged=True)
     # The same text in a person's name took over the authorship and replaced no text.
     replaced = standing.text if standing is not None and standing.text != record.text else None
