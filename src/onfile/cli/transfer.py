@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -257,5 +257,7 @@ def _progress() -> "Generator[Progress]":
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     shown = sys.stderr.isatty()
-    with Progress(*columns, console=console(errors=True), transient=True, disable=not shown) as progress:
+    progress = Progress(*columns, console=console(errors=True), transient=True, disable=not shown)
+    # Never started where nobody looks: some versions end even a disabled bar with a line break.
+    with progress if shown else nullcontext():
         yield progress
