@@ -1,10 +1,9 @@
-"""The journal's promises, on the engine that keeps it in memory."""
+"""The journal's promises, wherever it is kept."""
 
 from __future__ import annotations
 
 import pytest
 
-from onfile.runs.inline import InlineJournal
 from onfile.runs.journal import (
     CheckpointError,
     JournalEngine,
@@ -14,13 +13,15 @@ from onfile.runs.journal import (
     RunSuspended,
     RunUnavailable,
 )
+from tests.runs.conftest import Place
 from tests.runs.script import CTX
 
 
-async def engine_with_run() -> InlineJournal:
-    engine = InlineJournal()
-    await engine.create(NewRun(id="r1", text="hello", ctx=CTX))
-    return engine
+@pytest.fixture
+async def engine(place: Place) -> JournalEngine:
+    """A place that keeps one run, which nobody has claimed yet."""
+    await place.journal.create(NewRun(id="r1", text="hello", ctx=CTX))
+    return place.journal
 
 
 def work(value, done: list | None = None):
@@ -32,8 +33,8 @@ def work(value, done: list | None = None):
     return do
 
 
-async def test_a_recorded_step_answers_without_doing_the_work_again():
-    engine, done = await engine_with_run(), []
+async def test_a_recorded_step_answers_without_doing_the_work_again(engine):
+    done: list = []
     first = await engine.claim("r1", owner="a")
     await first.step("one", work(1, done))
 
@@ -44,8 +45,7 @@ async def test_a_recorded_step_answers_without_doing_the_work_again():
     assert done == [1, 3]
 
 
-async def test_another_name_at_a_position_names_run_position_expected_and_found():
-    engine = await engine_with_run()
+async def test_another_name_at_a_position_names_run_position_expected_and_found(engine):
     first = await engine.claim("r1", owner="a")
     await first.step("persist:user", work(1))
     await first.step("memory:digest", work(2))
@@ -62,16 +62,14 @@ async def test_another_name_at_a_position_names_run_position_expected_and_found(
     )
 
 
-async def test_the_first_run_sees_the_value_as_every_replay_will():
-    engine = await engine_with_run()
+async def test_the_first_run_sees_the_value_as_every_replay_will(engine):
     first = await engine.claim("r1", owner="a")
 
     assert await first.step("one", work((1, {"a": (2,)}))) == [1, {"a": [2]}]
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, float("nan"), b"x"])
-async def test_a_value_that_is_no_json_names_its_checkpoint_and_not_itself(value):
-    engine = await engine_with_run()
+async def test_a_value_that_is_no_json_names_its_checkpoint_and_not_itself(engine, value):
     first = await engine.claim("r1", owner="a")
 
     with pytest.raises(CheckpointError, match="checkpoint 'one' is not plain JSON"):
@@ -79,8 +77,7 @@ async def test_a_value_that_is_no_json_names_its_checkpoint_and_not_itself(value
     assert await engine.checkpoints("r1") == []
 
 
-async def test_a_wait_parks_the_run_until_it_is_signalled_and_the_first_answer_wins():
-    engine = await engine_with_run()
+async def test_a_wait_parks_the_run_until_it_is_signalled_and_the_first_answer_wins(engine):
     first = await engine.claim("r1", owner="a")
     with pytest.raises(RunSuspended):
         await first.wait("approval:c1")
@@ -95,8 +92,7 @@ async def test_a_wait_parks_the_run_until_it_is_signalled_and_the_first_answer_w
     assert await second.wait("approval:c1") == {"approved": True}
 
 
-async def test_an_owner_that_lost_its_run_can_commit_nothing():
-    engine = await engine_with_run()
+async def test_an_owner_that_lost_its_run_can_commit_nothing(engine):
     first = await engine.claim("r1", owner="a")
     await engine.claim("r1", owner="b")
 
@@ -106,8 +102,7 @@ async def test_an_owner_that_lost_its_run_can_commit_nothing():
     assert await engine.checkpoints("r1") == []
 
 
-async def test_a_cancelled_run_can_neither_go_on_nor_be_claimed():
-    engine = await engine_with_run()
+async def test_a_cancelled_run_can_neither_go_on_nor_be_claimed(engine):
     first = await engine.claim("r1", owner="a")
 
     assert await engine.cancel("r1") is True
@@ -119,8 +114,7 @@ async def test_a_cancelled_run_can_neither_go_on_nor_be_claimed():
         await engine.claim("r1", owner="a")
 
 
-async def test_what_a_failed_transaction_did_is_undone_and_the_failure_recorded_in_its_place():
-    engine = await engine_with_run()
+async def test_what_a_failed_transaction_did_is_undone_and_the_failure_recorded_in_its_place(engine):
     first = await engine.claim("r1", owner="a")
 
     async def fails(unit):
@@ -134,16 +128,8 @@ async def test_what_a_failed_transaction_did_is_undone_and_the_failure_recorded_
     assert [one.name for one in await engine.checkpoints("r1")] == ["tool:c1"]
 
 
-async def test_an_id_is_given_to_one_run_only():
-    engine = await engine_with_run()
-
+async def test_an_id_is_given_to_one_run_only(engine):
     with pytest.raises(RunUnavailable, match="already"):
         await engine.create(NewRun(id="r1", text="again", ctx=CTX))
     with pytest.raises(RunUnavailable, match="there is no run"):
         await engine.claim("r2", owner="a")
-
-
-def test_the_engine_in_memory_is_one():
-    engine: JournalEngine = InlineJournal()
-
-    assert isinstance(engine, InlineJournal)
