@@ -11,7 +11,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 # uv first, because it takes seconds; pip where uv cannot be had or cannot reach what pip is configured for.
 define install
 @echo "installing $(1) into $(VENV)"
-@if [ -x $(BIN)/uv ] && $(BIN)/uv pip install --quiet --python $(BIN)/python $(1); then :; \
+@if [ -x $(BIN)/uv ] && $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python $(1); then :; \
 	else $(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1' && $(BIN)/python -m pip install --quiet $(1); fi
 @touch $@
 endef
