@@ -104,8 +104,8 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         return _told(request, self._door().run(self._remember(request)))
 
     async def _remember(self, request: ToolCallRequest) -> str:
-        runtime: Any = request.runtime  # pyright: ignore[reportUnknownMemberType]  # the framework leaves its state open
-        digest, ctx, run_id = self._recorded(request.state, runtime)
+        sent: Any = request  # its type leaves the state open
+        digest, ctx, run_id = self._recorded(sent.state, sent.runtime)
         return await self._turns.remember(
             request.tool_call["args"], digest=digest, ctx=ctx, run_id=run_id, tool_call_id=request.tool_call["id"]
         )
