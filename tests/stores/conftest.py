@@ -57,6 +57,12 @@ async def shared_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return await empty_database(request.param, request, tmp_path)
 
 
+@pytest.fixture(params=SERVERS)
+async def server_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where an empty database of a server is."""
+    return await empty_database(request.param, request, tmp_path)
+
+
 @pytest.fixture
 async def engine(url: str) -> AsyncIterator[AsyncEngine]:
     """A host's own engine, plainly built."""

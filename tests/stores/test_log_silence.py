@@ -7,7 +7,6 @@ import traceback
 
 import pytest
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import create_async_engine
 
 from onfile.errors import StoreError, WriteRefused
 from onfile.stores import SqlMemoryProvider
@@ -58,8 +57,8 @@ async def everything_a_store_does(store: SqlMemoryProvider) -> None:
     await desk.forget(record.id, actor=ACTOR)
 
 
-async def test_an_engine_of_our_own_logs_no_content_at_any_level(every_log, tmp_path):
-    store = SqlMemoryProvider.from_url(f"sqlite:///{tmp_path}/onfile.db")
+async def test_an_engine_of_our_own_logs_no_content_at_any_level(every_log, shared_url):
+    store = SqlMemoryProvider.from_url(shared_url)
     # a host may turn the levels up at any time
     for logger in list(logging.root.manager.loggerDict.values()):
         if isinstance(logger, logging.Logger):
@@ -70,7 +69,6 @@ async def test_an_engine_of_our_own_logs_no_content_at_any_level(every_log, tmp_
 
     said = "\n".join(every_log)
     assert "sqlalchemy.engine" in said
-    assert "aiosqlite" in said
     for planted in PLANTED:
         assert planted not in said
 
@@ -89,13 +87,11 @@ async def test_a_refused_write_keeps_its_words_out_of_the_traceback(tmp_path):
     await store.aclose()
 
 
-async def test_a_failing_statement_on_a_hosts_engine_tells_no_parameters(tmp_path):
-    engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path}/onfile.db")
+async def test_a_failing_statement_on_a_hosts_engine_tells_no_parameters(engine):
     store = SqlMemoryProvider(engine)
     await store.setup()
-    for trouble in ("ALTER TABLE agent_memory ADD COLUMN more TEXT CHECK (more IS NOT NULL)",):
-        async with engine.begin() as conn:
-            await conn.execute(text(trouble))
+    async with engine.begin() as conn:
+        await conn.execute(text("ALTER TABLE agent_memory ADD COLUMN more VARCHAR(9) CHECK (more IS NOT NULL)"))
 
     with pytest.raises(StoreError) as raised:
         await Desk(store).write(KEY, FACT, actor=ACTOR)
@@ -104,4 +100,3 @@ async def test_a_failing_statement_on_a_hosts_engine_tells_no_parameters(tmp_pat
     for planted in PLANTED:
         assert planted not in told
     assert raised.value.__context__ is None
-    await engine.dispose()

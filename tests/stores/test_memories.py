@@ -364,6 +364,27 @@ async def test_writers_of_one_key_at_once_leave_one_whole_row(desk):
     assert sum(report.replaced is None for report in desk.reports) == 1
 
 
+async def test_an_agent_that_races_a_person_never_ends_up_over_their_statement(desk):
+    for round_ in range(10):
+        await asyncio.gather(
+            desk.write(f"key {round_}", "a guess", author="agent"),
+            desk.write(f"key {round_}", "stated", author="human"),
+            desk.write(f"key {round_}", "another guess", author="agent"),
+            return_exceptions=True,
+        )
+
+    records = await desk.list()
+    assert {(record.text, record.origin.author) for record in records} == {("stated", "human")}
+    assert len(records) == 10
+
+
+async def test_one_write_sent_by_eight_at_once_happens_once(desk):
+    records = await asyncio.gather(*(desk.write(idempotency_key="call-1") for _ in range(8)))
+
+    assert len({record.id for record in records}) == 1
+    assert sum(not report.unchanged for report in desk.reports) == 1
+
+
 async def test_two_hundred_reads_at_once_all_finish(desk):
     await desk.write()
 

@@ -103,6 +103,8 @@ def _quieten() -> None:
     _filter_once(logging.getLogger(f"sqlalchemy.engine.Engine.{_LOGGING_NAME}"), _drop_rows)
     # aiosqlite logs each call with its arguments, the statement's parameters among them.
     _filter_once(logging.getLogger("aiosqlite"), _name_calls_only)
+    # asyncmy logs a server's warnings and, with echo, statements with their values in them.
+    _filter_once(logging.getLogger("asyncmy"), _withhold)
 
 
 def _filter_once(target: logging.Logger, rule: logging._FilterType) -> None:  # pyright: ignore[reportPrivateUsage]  # the stub's only name for it
@@ -112,6 +114,11 @@ def _filter_once(target: logging.Logger, rule: logging._FilterType) -> None:  # 
 
 def _drop_rows(record: logging.LogRecord) -> bool:
     return not str(record.msg).startswith("Row ")
+
+
+def _withhold(record: logging.LogRecord) -> bool:
+    record.msg, record.args = "withheld: a message that may quote a value", None
+    return True
 
 
 def _name_calls_only(record: logging.LogRecord) -> bool:

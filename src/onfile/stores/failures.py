@@ -15,6 +15,9 @@ T = TypeVar("T")
 
 _NO_TABLE_STATES = {"42P01", "42S02"}
 _NO_SUCH_TABLE = 1146
+# No access, no such database, too many connections, a lock that was waited for too long.
+_MYSQL_CONNECTION_CODES = {1040, 1044, 1045, 1049, 1205}
+_MYSQL_CLIENT_CODES = range(2000, 3000)
 _LOCKED = ("database is locked", "database table is locked", "database schema is locked")
 
 
@@ -43,12 +46,18 @@ def _failure(error: SQLAlchemyError) -> StoreError | None:
         return StoreError("the database has no onfile tables; call `await provider.setup()` once before the first use")
     if is_locked(error):
         return locked()
-    if isinstance(error, OperationalError):
+    if isinstance(error, OperationalError) and _is_of_the_connection(error):
         return None
     return StoreError(
         f"the database refused a statement ({type(error).__name__}{_state(error)}); "
         "check that its tables are the ones that this version's `setup()` makes"
     )
+
+
+def _is_of_the_connection(error: OperationalError) -> bool:
+    """MySQL calls also a broken constraint operational; its message may quote what broke it."""
+    code = _code(error.orig) if error.orig is not None else None
+    return code is None or code in _MYSQL_CONNECTION_CODES or code in _MYSQL_CLIENT_CODES
 
 
 def locked() -> StoreError:

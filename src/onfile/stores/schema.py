@@ -111,7 +111,6 @@ def key_identity(key: str) -> str:
 
 metadata = MetaData(
     naming_convention={
-        "pk": "pk_%(table_name)s",
         "uq": "uq_%(table_name)s_%(column_0_N_name)s",
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
     }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from .failures import is_lost_race, spoken
 from .transactions import Transaction
@@ -60,8 +61,8 @@ class ServerDatabase:
 
     async def _once(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         async with self._engine.connect() as conn:
-            # Whatever the engine's own level: AUTOCOMMIT would be no transaction, REPEATABLE READ
-            # would not see what the writer before it committed, and locks gaps in MySQL. SQLAlchemy
+            # Whatever the engine's own level: AUTOCOMMIT would be no transaction, and under REPEATABLE
+            # READ a writer that waited would not see what the one before it committed. SQLAlchemy
             # puts the level back when the connection goes back.
             await conn.execution_options(isolation_level="READ COMMITTED")
             async with conn.begin():
@@ -86,6 +87,22 @@ class PostgresDatabase(ServerDatabase):
 
 class MysqlDatabase(ServerDatabase):
     """MySQL and MariaDB."""
+
+    async def _once(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        async with self._engine.connect() as conn, conn.begin():
+            # The level of the next transaction only, so that nothing has to be put back (which
+            # SQLAlchemy cannot do for an AUTOCOMMIT engine here). Under the default, REPEATABLE READ,
+            # writers of new keys lock the gaps between them and fail in each other's arms.
+            await conn.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            await conn.exec_driver_sql("START TRANSACTION")
+            try:
+                return await work(Transaction(conn=conn))
+            except BaseException:
+                # An AUTOCOMMIT engine may be told not to roll back.
+                if not conn.invalidated:
+                    with contextlib.suppress(SQLAlchemyError):
+                        await conn.exec_driver_sql("ROLLBACK")
+                raise
 
     async def create(self, metadata: MetaData) -> None:
         """Make the tables that are missing, one process at a time."""

@@ -1,0 +1,89 @@
+"""A host's engine for a server is used as it is, whatever its isolation level."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from onfile.stores import SqlMemoryProvider
+from tests.stores.desk import Desk
+
+LEVELS = ["AUTOCOMMIT", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"]
+
+
+@pytest.fixture(params=LEVELS)
+async def engine(request: pytest.FixtureRequest, server_url: str) -> AsyncIterator[AsyncEngine]:
+    engine = create_async_engine(server_url, isolation_level=request.param, pool_size=5, max_overflow=0)
+    yield engine
+    await engine.dispose()
+
+
+@pytest.fixture
+async def desk(engine: AsyncEngine) -> Desk:
+    desk = Desk(SqlMemoryProvider(engine))
+    await desk.store.setup()
+    return desk
+
+
+async def test_writers_at_once_lose_nothing_at_any_isolation_level(desk):
+    await asyncio.gather(
+        *(desk.write(f"key {number}", idempotency_key="x") for number in range(20)),
+        *(desk.write("same", f"text {number}") for number in range(20)),
+    )
+
+    assert len(await desk.list()) == 21
+
+
+async def test_a_failed_write_is_undone_whole_at_any_isolation_level(desk, monkeypatch):
+    from onfile.stores import memories
+
+    async def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(memories, "after_text_written", broken)
+    with pytest.raises(ZeroDivisionError):
+        await desk.write(idempotency_key="call-1")
+    monkeypatch.undo()
+
+    assert await desk.list() == []
+    assert (await desk.write(idempotency_key="call-1")).text == "kilometres"
+
+
+async def test_a_connection_goes_back_with_its_isolation_level(desk, engine):
+    async with engine.connect() as conn:
+        before = await conn.get_isolation_level()
+
+    await desk.forget((await desk.write()).id)
+
+    for _ in range(5):
+        async with engine.connect() as conn:
+            assert await conn.get_isolation_level() == before
+
+
+async def test_two_hundred_reads_on_a_pool_of_five_all_finish(desk):
+    await desk.write()
+
+    answers = await asyncio.gather(*(desk.list() for _ in range(200)))
+
+    assert all(len(answer) == 1 for answer in answers)
+
+
+async def test_a_connection_that_the_server_closed_is_replaced(server_url):
+    engine = create_async_engine(server_url, pool_pre_ping=True)
+    desk = Desk(SqlMemoryProvider(engine))
+    await desk.store.setup()
+    await desk.write()
+    if server_url.startswith("postgresql"):
+        killer = create_async_engine(server_url)
+        async with killer.connect() as conn:
+            await conn.execute(
+                text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+            )
+        await killer.dispose()
+
+    assert await desk.texts() == {"units": "kilometres"}
+    await engine.dispose()
