@@ -17,7 +17,7 @@ class Call:
     """One tool call of the model."""
 
     name: str
-    arguments: dict[str, Any]
+    arguments: Any
     id: str = "c1"
 
 
