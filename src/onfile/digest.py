@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 
 from .errors import ScopeError
 from .keys import fold_key
@@ -53,21 +54,14 @@ class MemoryDigest:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 
-# One record and its place among the scopes, its instant and its place in arrival order.
-_Placed = tuple[int, int, MemoryRecord, int]
+# One record, between its place among the scopes and its place in arrival order.
+_Placed = tuple[int, MemoryRecord, int]
 
-
-@dataclass(slots=True)
-class _Question:
-    """The records that answer one question, while the digest is being resolved."""
-
-    place: int
-    when: int
-    identity: str
-    pinned: bool
-    arrival: int
-    records: list[_Placed]
-    """The winner first; then, most specific first, what it beat."""
+# One question while the digest is being resolved: the winner's scope place, identity, pinned, best
+# arrival, the winner's time, and its records, the winner first and what it beat by scope. A plain
+# tuple, because a turn may make thousands of them and shows twenty.
+_Question = tuple[int, str, bool, int, datetime, list[MemoryRecord]]
+_PLACE, _IDENTITY, _ARRIVAL, _MOMENT = map(itemgetter, (0, 1, 3, 4))
 
 
 def resolve_memory_digest(
@@ -101,14 +95,17 @@ def resolve_memory_digest(
         msg = f"max_memories is {max_memories}; use 0 for none and None for no ceiling"
         raise ValueError(msg)
     order = tuple(dict.fromkeys(scopes))
-    questions = [_settle(identity, placed) for identity, placed in _group(records, order)]
-    pinned = sorted((question for question in questions if question.pinned), key=_by_scope)
-    rest = sorted((question for question in questions if not question.pinned), key=_by_arrival if ranked else _by_scope)
+    questions = _questions(records, order)
+    pinned = _by_scope(question for question in questions if question[2])
+    rest = [question for question in questions if not question[2]]
+    rest = sorted(rest, key=_ARRIVAL) if ranked else _by_scope(rest)
     ceiling = len(questions) if max_memories is None else max_memories
     chosen = (pinned + rest)[:ceiling]
+    # Never recency, never score: a block that reshuffles on a write costs the prompt cache.
+    chosen.sort(key=lambda question: (not question[2], question[0], question[1]))
     return MemoryDigest(
         scopes=order,
-        entries=tuple(_entry(question) for question in sorted(chosen, key=_by_rendering)),
+        entries=tuple(_entry(question) for question in chosen),
         omitted=len(questions) - len(chosen),
         pinned_omitted=max(0, len(pinned) - ceiling),
         recalled=ranked,
@@ -126,43 +123,58 @@ def _aware(moment: datetime) -> datetime:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
-def _group(records: Iterable[MemoryRecord], scopes: Sequence[str]) -> Iterable[tuple[str, list[_Placed]]]:
+def _questions(records: Iterable[MemoryRecord], scopes: Sequence[str]) -> list[_Question]:
+    """Group the records in scope by the question they answer, and settle each."""
     # A blank scope is nowhere, even where a caller lists one: no scope, no reader.
     places = {scope: place for place, scope in enumerate(scopes) if scope.strip()}
     groups: dict[str, list[_Placed]] = {}
     for arrival, record in enumerate(records):
         place = places.get(record.scope)
-        if place is not None:
-            placed = (place, instant(record.updated_at), record, arrival)
-            groups.setdefault(fold_key(record.key), []).append(placed)
-    return groups.items()
+        if place is None:
+            continue
+        identity = fold_key(record.key)
+        group = groups.get(identity)
+        if group is None:
+            groups[identity] = [(place, record, arrival)]
+        else:
+            group.append((place, record, arrival))
+    return [_settle(identity, group) for identity, group in groups.items()]
 
 
 def _settle(identity: str, group: list[_Placed]) -> _Question:
     """Decide which record of a question wins and which ride along."""
     if len(group) == 1:
-        place, when, record, arrival = group[0]
-        return _Question(place, when, identity, record.pinned, arrival, group)
+        place, record, arrival = group[0]
+        return place, identity, record.pinned, arrival, _aware(record.updated_at), [record]
     # Newest first within a scope (equal dates: the greater id), so the first seen of a scope stands.
     group.sort(key=_seniority, reverse=True)
-    standing: dict[int, _Placed] = {}
-    for placed in group:
-        standing.setdefault(placed[0], placed)
-    records = [standing[place] for place in sorted(standing)]
+    standing: dict[int, MemoryRecord] = {}
+    for place, record, _ in group:
+        standing.setdefault(place, record)
+    places = sorted(standing)
+    records = [standing[place] for place in places]
     # A pin and a rank belong to the question: those of a dropped record still count.
-    pinned = any(placed[2].pinned for placed in group)
-    arrival = min(placed[3] for placed in group)
-    return _Question(records[0][0], records[0][1], identity, pinned, arrival, records)
+    pinned = any(record.pinned for _, record, _ in group)
+    arrival = min(arrival for _, _, arrival in group)
+    return places[0], identity, pinned, arrival, _aware(records[0].updated_at), records
 
 
-def _seniority(placed: _Placed) -> tuple[int, str, str, str, str]:
+def _seniority(placed: _Placed) -> tuple[datetime, str, str, str, str]:
     # The words come last for a provider that gives one id to two rows: arrival must not decide.
-    _, when, record, _ = placed
-    return when, record.id, record.text, record.key, record.origin.author
+    _, record, _ = placed
+    return _aware(record.updated_at), record.id, record.text, record.key, record.origin.author
+
+
+def _by_scope(questions: Iterable[_Question]) -> list[_Question]:
+    """Order by narrowest scope, then newest, then key: three stable sorts, the last one leading."""
+    ordered = sorted(questions, key=_IDENTITY)
+    ordered.sort(key=_MOMENT, reverse=True)
+    ordered.sort(key=_PLACE)
+    return ordered
 
 
 def _entry(question: _Question) -> DigestEntry:
-    (_, _, winner, _), *beaten = question.records
+    winner, *beaten = question[5]
     return DigestEntry(
         id=winner.id,
         key=winner.key,
@@ -170,22 +182,9 @@ def _entry(question: _Question) -> DigestEntry:
         scope=winner.scope,
         origin=winner.origin,
         updated_at=_aware(winner.updated_at),
-        pinned=question.pinned,
+        pinned=question[2],
         overrides=tuple(
             OverriddenMemory(id=record.id, scope=record.scope, text=record.text, author=record.origin.author)
-            for _, _, record, _ in beaten
+            for record in beaten
         ),
     )
-
-
-def _by_scope(question: _Question) -> tuple[int, int, str]:
-    return question.place, -question.when, question.identity
-
-
-def _by_arrival(question: _Question) -> int:
-    return question.arrival
-
-
-def _by_rendering(question: _Question) -> tuple[bool, int, str]:
-    # Never recency, never score: a block that reshuffles on a write costs the prompt cache.
-    return not question.pinned, question.place, question.identity

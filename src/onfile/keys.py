@@ -11,6 +11,7 @@ DASHES = (
     "\u002d\u058a\u05be\u1400\u1806\u2010\u2011\u2012\u2013\u2014\u2015\u2e17\u2e1a\u2e3a\u2e3b"
     "\u2e40\u2e5d\u301c\u3030\u30a0\ufe31\ufe32\ufe58\ufe63\uff0d\U00010d6e\U00010ead"
 )
+_FOLDED = re.compile("[a-z0-9]+(?:-[a-z0-9]+)*")
 _SEPARATORS = re.compile(rf"[\s_{re.escape(DASHES)}]+")
 
 
@@ -21,6 +22,8 @@ def fold_key(key: str) -> str:
     none at the ends. Nothing else is dropped, so `C` and `C++` stay two questions. A key of
     separators only gives `""`. Folding twice changes nothing.
     """
+    if _FOLDED.fullmatch(key):
+        return key  # nearly every key that a model makes up; a turn may fold thousands
     if key.isascii():
         folded = key.lower()
     else:
