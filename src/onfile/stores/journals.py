@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sqlalchemy import Engine
-    from sqlalchemy.ext.asyncio import AsyncConnection
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
     from .transactions import Transaction
 
@@ -219,6 +219,12 @@ async def redact_run(transaction: Transaction, run_id: str, erasures: Sequence[E
     if erased:
         transaction.removed_text = True
     return erased
+
+
+async def pending_erasures(engine: AsyncEngine) -> list[str]:
+    """Name the runs under way from which something forgotten is still to be taken, for `onfile db doctor`."""
+    async with engine.connect() as conn:
+        return list((await conn.execute(PENDING)).scalars()) if await _has_journals(conn) else []
 
 
 async def _has_journals(conn: AsyncConnection) -> bool:

@@ -1,0 +1,316 @@
+"""Kill a real process before, during and after every checkpoint of a turn; another one finishes it.
+
+    python -m bench.crash_runs                                  SQLite, in a folder of its own
+    python -m bench.crash_runs --url postgresql://host/empty    a database that may be filled
+
+The turn remembers a fact, reads, and takes an action that a person approves. For every point of death:
+the fact is written once, what was completed is not done again, every model call of the run saw the
+same block (sha256), and a fact that was inserted while the process was dead is not in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from sqlalchemy import func, select
+
+from onfile.memory import Memory
+from onfile.provider import StoreMemory
+from onfile.records import Actor, MemoryOrigin
+from onfile.runs.assistant import Assistant
+from onfile.runs.runner import TurnRunner
+from onfile.runs.sql import SqlJournal
+from onfile.runs.tools import action_tool, read_tool
+from onfile.scopes import ScopeContext
+from onfile.stores import SqlMemoryProvider
+from onfile.stores.schema import agent_memory
+
+NAMES = [
+    "persist:user",
+    "load:thread",
+    "run:prompt-stages",
+    "persist:run:start",
+    "memory:digest",
+    "llm:0",
+    "persist:assistant:0",
+    "persist:toolcall:c1",
+    "tool:c1",
+    "persist:toolexec:c1",
+    "persist:toolcall:c2",
+    "tool:c2",
+    "persist:toolexec:c2",
+    "llm:1",
+    "persist:assistant:1",
+    "persist:toolcall:c3",
+    "approval:c3",
+    "tool:c3",
+    "persist:toolexec:c3",
+    "llm:2",
+    "persist:assistant:2",
+    "persist:run:end",
+]
+STEPS: list[list[ToolCallPart] | str] = [
+    [
+        ToolCallPart("remember", {"key": "units", "fact": "kilometres"}, tool_call_id="c1"),
+        ToolCallPart("weather", {"city": "Bonn"}, tool_call_id="c2"),
+    ],
+    [ToolCallPart("ship", {"order": "o1"}, tool_call_id="c3")],
+    "Shipped.",
+]
+KILLED = 137
+
+
+class Killing:
+    """An engine whose runs die at one point."""
+
+    def __init__(self, engine: SqlJournal, point: tuple[str, str] | None) -> None:
+        self._engine, self._point = engine, point
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    async def claim(self, run_id: str, *, owner: str) -> Any:
+        return KillingRun(await self._engine.claim(run_id, owner=owner), self._point)
+
+
+class KillingRun:
+    """A journal that ends the process before, during or after one of its checkpoints."""
+
+    def __init__(self, run: Any, point: tuple[str, str] | None) -> None:
+        self._run, self._point = run, point
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._run, name)
+
+    async def step(self, name: str, fn: Callable[[], Awaitable[Any]]) -> Any:
+        async def work() -> Any:
+            value = await fn()
+            self._die("during", name)
+            return value
+
+        return await self._around(name, self._run.step(name, work))
+
+    async def tx(self, name: str, fn: Callable[[Any], Awaitable[Any]], **more: Any) -> Any:
+        async def work(unit: Any) -> Any:
+            value = await fn(unit)
+            self._die("during", name)
+            return value
+
+        return await self._around(name, self._run.tx(name, work, **more))
+
+    async def wait(self, name: str) -> Any:
+        return await self._around(name, self._run.wait(name))
+
+    async def _around(self, name: str, work: Awaitable[Any]) -> Any:
+        self._die("before", name)
+        value = await work
+        self._die("after", name)
+        return value
+
+    def _die(self, when: str, name: str) -> None:
+        if self._point == (when, name):
+            os._exit(KILLED)
+
+
+def noted(effects: Path, what: str) -> None:
+    """Note an effect outside of every transaction, as a real one would be."""
+    with effects.open("a") as lines:
+        lines.write(what + "\n")
+
+
+def assistant(provider: SqlMemoryProvider, effects: Path) -> Assistant:
+    """What the turns are made of; everything that happens is noted."""
+
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        parts = info.model_request_parameters.instruction_parts or []
+        block = next(part.content for part in parts if part.content.startswith("<memory>"))
+        noted(effects, f"model {hashlib.sha256(block.encode()).hexdigest()}")
+        step = STEPS[sum(isinstance(one, ModelResponse) for one in messages)]
+        return ModelResponse(parts=[TextPart(step)] if isinstance(step, str) else list(step))
+
+    @read_tool
+    def weather(city: str) -> str:
+        """Look up the weather."""
+        noted(effects, "read")
+        return f"rain in {city}"
+
+    @action_tool
+    def ship(order: str) -> str:
+        """Ship an order."""
+        noted(effects, "action")
+        return f"shipped {order}"
+
+    return Assistant(model=FunctionModel(answer), base_prompt="BASE", memory=Memory(provider), tools=[weather, ship])
+
+
+def fact(actor: str, key: str, text: str) -> StoreMemory:
+    """A fact to write at an actor's own scope."""
+    ctx = ScopeContext(actor=Actor(id=actor))
+    return StoreMemory(key=key, text=text, scope=f"actor:{actor}", origin=MemoryOrigin(author="agent"), ctx=ctx)
+
+
+class Case:
+    """One point of death, and the run that meets it."""
+
+    def __init__(self, url: str, folder: Path, point: tuple[str, str] | None) -> None:
+        self.url, self.point = url, point
+        # An actor of its own for each case, so that they share a database and not their facts.
+        self.name = "-".join(point).replace(":", ".") if point else "undisturbed"
+        self.effects = folder / f"{self.name}.effects"
+        self.ctx = ScopeContext(actor=Actor(id=self.name), thread_id=f"thread-{self.name}")
+
+    async def prepare(self) -> None:
+        """Make the tables and one fact that is on file before the turn."""
+        async with Opened(self) as (provider, journal, _):
+            await provider.setup()
+            await journal.setup()
+            await provider.write(fact(self.name, "greeting", "they like it short"))
+
+    async def start(self) -> None:
+        """Run the turn until it dies."""
+        async with Opened(self, self.point) as (_, _, runner):
+            await runner.start("Please ship o1.", ctx=self.ctx, run_id=self.name)
+            await self._finish(runner)
+
+    async def insert(self) -> None:
+        """Put a fact on file while nobody runs the turn, if the turn has resolved its digest."""
+        async with Opened(self) as (provider, journal, _):
+            if any(one.name == "memory:digest" for one in await journal.checkpoints(self.name)):
+                await provider.write(fact(self.name, "inserted", "while the process was dead"))
+
+    async def finish(self) -> None:
+        """Finish the turn in another process."""
+        async with Opened(self) as (_, journal, runner):
+            if await journal.get(self.name) is None:
+                await runner.start("Please ship o1.", ctx=self.ctx, run_id=self.name)
+            await self._finish(runner)
+
+    async def _finish(self, runner: TurnRunner) -> None:
+        result = await runner.resume(self.name)
+        if result.status == "waiting":
+            await runner.decide(self.name, "c3", approved=True)
+            result = await runner.resume(self.name)
+        if result.status != "done" or result.text != "Shipped.":
+            print(f"{self.name}: the turn is {result.status}", file=sys.stderr)
+            os._exit(1)
+
+    async def verdict(self) -> dict[str, Any]:
+        """Tell what is true of the finished turn."""
+        async with Opened(self) as (provider, journal, _):
+            checkpoints = {one.name: one.value for one in await journal.checkpoints(self.name)}
+            async with provider.engine.connect() as conn:
+                counted = select(func.count()).where(
+                    agent_memory.c.scope == f"actor:{self.name}", agent_memory.c.key == "units"
+                )
+                facts = (await conn.execute(counted)).scalar_one()
+        lines = self.effects.read_text().splitlines()
+        block = checkpoints["memory:digest"]["block"]
+        sha = hashlib.sha256(block.encode()).hexdigest()
+        when, name = self.point or ("", "")
+        # The work of a step that died before it was recorded is done again; nothing else is.
+        again = {"tool:c2": "read", "tool:c3": "action"}.get(name, name[:3]) if when == "during" else ""
+        wanted = {"model": 3 + (again == "llm"), "read": 1 + (again == "read"), "action": 1 + (again == "action")}
+        return {
+            "point": self.name,
+            "names": list(checkpoints) == NAMES,
+            "fact_once": facts == 1 and checkpoints["tool:c1"]["recorded"] is True,
+            "not_repeated": all(
+                sum(line.startswith(what) for line in lines) == count for what, count in wanted.items()
+            ),
+            "same_block": {line.split()[1] for line in lines if line.startswith("model")} == {sha},
+            "not_inserted": "while the process was dead" not in block,
+            # Every case has an actor of its own, and their name is all in which the blocks may differ.
+            "block": hashlib.sha256(block.replace(self.name, "ana").encode()).hexdigest(),
+        }
+
+
+class Opened:
+    """A provider, a journal and a runner on one engine, closed in the end."""
+
+    def __init__(self, case: Case, point: tuple[str, str] | None = None) -> None:
+        self._case, self._point = case, point
+
+    async def __aenter__(self) -> tuple[SqlMemoryProvider, SqlJournal, TurnRunner]:
+        self._provider = SqlMemoryProvider.from_url(self._case.url)
+        journal = SqlJournal(self._provider.engine)
+        runner = TurnRunner(assistant(self._provider, self._case.effects), Killing(journal, self._point))
+        return self._provider, journal, runner
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._provider.aclose()
+
+
+def in_a_process(work: Callable[[], Awaitable[Any]]) -> tuple[int, Any]:
+    """Do the work in a process of its own; answer its exit code and what it answered."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            answer = asyncio.run(work())  # pyright: ignore[reportArgumentType]  # every work is a coroutine function
+            os.write(write, json.dumps(answer).encode())
+            os._exit(0)
+        except BaseException as error:  # noqa: BLE001  # the child must end here, whatever happened
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+            os._exit(1)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        told = pipe.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return code, json.loads(told) if told else None
+
+
+def died_and_finished(case: Case) -> dict[str, Any]:
+    """Kill the turn at the case's point, finish it in another process and judge it in a third."""
+    assert in_a_process(case.prepare)[0] == 0
+    code, _ = in_a_process(case.start)
+    died = code == (KILLED if case.point else 0)
+    assert in_a_process(case.insert)[0] == 0
+    finished = in_a_process(case.finish)[0] == 0
+    code, verdict = in_a_process(case.verdict)
+    return {"died": died, "finished": finished, **(verdict or {"point": case.name, "judged": False})}
+
+
+def points() -> list[tuple[str, str] | None]:
+    """Every point of death; a wait does no work that it could die during."""
+    return [
+        None,
+        *(
+            (when, name)
+            for name in NAMES
+            for when in ("before", "during", "after")
+            if name != "approval:c3" or when != "during"
+        ),
+    ]
+
+
+def main() -> int:
+    """Run the whole matrix and print one line per point."""
+    parser = argparse.ArgumentParser(description="Kill a turn at every point of its journal.")
+    parser.add_argument("--url", help="an empty database; a SQLite file of its own unless given")
+    parser.add_argument("--only", nargs="*", help="some points of death, such as during-tool.c1")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        url = options.url or f"sqlite+aiosqlite:///{folder}/runs.db"
+        cases = [Case(url, Path(folder), point) for point in points()]
+        verdicts = [died_and_finished(case) for case in cases if not options.only or case.name in options.only]
+    good = [all(value for key, value in one.items() if key not in ("point", "block")) for one in verdicts]
+    blocks = {one.get("block") for one in verdicts}
+    for fine, one in zip(good, verdicts, strict=True):
+        print("ok " if fine else "BAD", one["point"], "" if fine else one)
+    print(f"{sum(good)} of {len(good)} points of death, {len(blocks)} block in all of them")
+    return 0 if all(good) and len(blocks) == 1 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
