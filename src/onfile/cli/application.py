@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from . import conform, facts, serve, transfer, turn
+from . import conform, facts, mcp, serve, transfer, turn
 from .failures import sentence
 from .options import Database, explained
 
@@ -22,7 +22,7 @@ application = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (transfer, facts, turn, conform, serve):
+for module in (transfer, facts, turn, conform, serve, mcp):
     module.add_to(application)
 
 
