@@ -34,6 +34,7 @@ from ..scopes import ScopeContext, actor_scope
 from ..stores.rows import keepable_token, receipt_digest, why_unkeepable
 from ..stores.schema import key_identity
 from ..writes import judge_write
+from .ranked import ranked
 
 NOT_YOURS = "This store writes at the actor's own scope and nowhere else; wider facts are a person's to publish."
 DELETES = "This store deletes nothing: what is on file is deleted by the person it is about, with Memory.forget."
@@ -143,7 +144,7 @@ class LangGraphStoreProvider:
     A `BaseStore` has no transaction, so this cannot promise what a store of onfile's own does: of two
     processes that write one key at once, the later wins, whoever it is; a process that dies between
     the fact and its receipt writes again when it is replayed. Within one process writes queue up.
-    It does not search, and what is forgotten is gone from the store's own rows as the store deletes.
+    What is forgotten is gone from the store's rows as that store deletes.
     """
 
     def __init__(self, store: BaseStore, *, root: str = "onfile") -> None:
@@ -165,6 +166,10 @@ class LangGraphStoreProvider:
                 if len(page) < _PAGE:
                     break
         return found
+
+    async def search(self, request: SearchMemories) -> Sequence[MemoryRecord]:
+        """Return the records of the best keys, by words; the store's own index is not asked."""
+        return ranked(await self.list(ListMemories(scopes=request.scopes, ctx=request.ctx)), request)
 
     async def forget(self, request: ForgetMemory) -> bool:
         """Delete the record if it is held at the actor's own scope."""
