@@ -68,7 +68,12 @@ def mariadb() -> Iterator[str | None]:
         server = subprocess.Popen(
             [
                 *(serve, "--no-defaults", *user, f"--datadir={data}", f"--socket={sock}", f"--port={port}"),
-                *("--bind-address=127.0.0.1", f"--log-error={data}/errors", "--innodb-flush-log-at-trx-commit=0"),
+                *(
+                    "--bind-address=127.0.0.1",
+                    f"--log-error={data}/errors",
+                    f"--tmpdir={folder}",
+                    "--innodb-flush-log-at-trx-commit=0",
+                ),
             ]
         )
         try:

@@ -14,7 +14,8 @@ import aiosqlite
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from onfile.stores import SqlMemoryProvider
+from onfile.records import Actor, MemoryOrigin
+from onfile.stores import EditMemory, SqlMemoryProvider
 from tests.stores.desk import Desk
 
 SCRIPT = Path(__file__).parent / "erasure_run.py"
@@ -144,3 +145,55 @@ async def test_a_restore_that_replaces_leaves_no_bytes_of_the_old_text(store, tm
 
     assert not holds(tmp_path, SECRET)
     assert await desk.texts() == {"units": "first"}
+
+
+@pytest.mark.parametrize("act", ["forget_all", "erase", "remove", "sweep", "edit"])
+async def test_every_other_way_to_delete_reaches_the_bytes_too(tmp_path, act):
+    desk = Desk(store=None)
+    engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path}/onfile.db")
+    desk.store = SqlMemoryProvider(engine, clock=desk.clock)
+    await desk.store.setup()
+    record = await desk.write(text=SECRET)
+    for number in range(200):
+        await desk.write(f"key {number}", f"{SECRET} {number}" if act in ("forget_all", "erase") else "and so on")
+    await desk.store.expire(id=record.id, expires_at=desk.now)
+
+    acts = {
+        "forget_all": lambda: desk.store.forget_all(actor=Actor(id="ana")),
+        "erase": lambda: desk.store.erase(scope="actor:ana", elevated=True),
+        "remove": lambda: desk.store.remove(id=record.id),
+        "sweep": desk.store.sweep,
+        "edit": lambda: desk.store.edit(
+            EditMemory(id=record.id, text="other", origin=MemoryOrigin(author="human"), seen_at=record.updated_at)
+        ),
+    }
+    assert await acts[act]()
+
+    assert not holds(tmp_path, SECRET)
+    await engine.dispose()
+
+
+async def test_a_history_keeps_what_was_replaced_and_goes_with_its_fact(tmp_path):
+    store = SqlMemoryProvider.from_url(f"sqlite:///{tmp_path}/onfile.db", history=True, audit=True)
+    await store.setup()
+    desk = Desk(store)
+    record = await desk.write("units-5d1f", SECRET)
+    await desk.write("units-5d1f", "something else")
+    assert holds(tmp_path, SECRET)
+
+    await desk.forget(record.id)
+
+    assert not holds(tmp_path, SECRET)
+    assert not holds(tmp_path, "units-5d1f")
+    assert [one.memory_id for one in await store.deletions()] == [record.id]
+    await store.aclose()
+
+
+async def test_a_receipt_tells_nothing_of_what_was_forgotten(store, tmp_path):
+    desk = Desk(store)
+    record = await desk.write("units-5d1f", SECRET, idempotency_key="run-77aa call-1")
+
+    await desk.forget(record.id)
+
+    assert not holds(tmp_path, "units-5d1f")
+    assert not holds(tmp_path, "run-77aa")

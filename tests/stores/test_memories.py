@@ -438,7 +438,7 @@ async def test_ids_rise_with_the_writes(desk):
 
 
 def test_the_clock_is_utc_by_default():
-    from onfile.stores.memories import utc_now
+    from onfile.stores.keeping import utc_now
 
     assert utc_now().tzinfo is UTC
     assert utc_now() > NOON

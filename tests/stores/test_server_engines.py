@@ -39,12 +39,12 @@ async def test_writers_at_once_lose_nothing_at_any_isolation_level(desk):
 
 
 async def test_a_failed_write_is_undone_whole_at_any_isolation_level(desk, monkeypatch):
-    from onfile.stores import memories
+    from onfile.stores import keeping
 
     async def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(memories, "after_text_written", broken)
+    monkeypatch.setattr(keeping, "after_text_written", broken)
     with pytest.raises(ZeroDivisionError):
         await desk.write(idempotency_key="call-1")
     monkeypatch.undo()

@@ -101,10 +101,11 @@ async def test_writers_at_once_lose_nothing_on_any_engine(desk):
 
 
 async def test_a_failed_write_leaves_no_transaction_open_on_any_engine(desk, engine):
-    desk.store._clock = lambda: 1 / 0  # a host's clock that breaks within the transaction
+    # a host's clock that breaks within the transaction
+    broken = Desk(SqlMemoryProvider(engine, clock=lambda: 1 / 0))
 
     with pytest.raises(ZeroDivisionError):
-        await desk.write()
+        await broken.write()
 
     other = Desk(SqlMemoryProvider(engine))
     await other.write("colour", "red")

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from .admin import BrowseMemories, EditMemory, EditOutcome, MemoryAdmin, MemoryPage, SweepReport
+from .history import MemoryChange, MemoryDeletion
 from .memories import SqlMemoryProvider
 from .restore import RestoreConflict, RestoreReport
 from .rows import StoredMemory
 from .schema import managed_tables, metadata
 
-__all__ = ["RestoreConflict", "RestoreReport", "SqlMemoryProvider", "StoredMemory", "managed_tables", "metadata"]
+__all__ = [
+    "BrowseMemories",
+    "EditMemory",
+    "EditOutcome",
+    "MemoryAdmin",
+    "MemoryChange",
+    "MemoryDeletion",
+    "MemoryPage",
+    "RestoreConflict",
+    "RestoreReport",
+    "SqlMemoryProvider",
+    "StoredMemory",
+    "SweepReport",
+    "managed_tables",
+    "metadata",
+]

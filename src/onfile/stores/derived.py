@@ -1,29 +1,139 @@
-"""What is derived from a fact's text and must come and go with it, in the same transaction.
+"""What is derived from a fact's text and comes and goes with it, in the same transaction.
 
-The seam for relevance: the search index and the vectors of `onfile.recall` are written and removed
-here, so that a deleted fact leaves nothing behind that was made from it.
+No word of a fact is kept twice: the index that a search reads is built in memory from the facts
+themselves. What is kept beside them is their vectors, and what has to be known so that no index in
+any process is ever stale: a revision per scope, counted up by each transaction that changes what
+the scope holds, and which record each revision was about.
 """
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    Table,
+    bindparam,
+    delete,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.dialects import mysql
+
+from .schema import agent_memory, exact_text, metadata
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from ..records import MemoryRecord
 
+KEPT_CHANGES = 1_000
+"""How many of a scope's latest changes an index can catch up with; one further behind is built anew."""
+_PRUNED_EVERY = 200
+
+_TABLE = {"mysql_engine": "InnoDB", "mariadb_engine": "InnoDB"}
+
+agent_memory_revision = Table(
+    "agent_memory_revision",
+    metadata,
+    Column("scope", exact_text(), primary_key=True),
+    Column("revision", BigInteger, nullable=False),
+    **_TABLE,
+)
+"""One row per scope that was ever written to."""
+
+agent_memory_change = Table(
+    "agent_memory_change",
+    metadata,
+    Column("scope", exact_text(), primary_key=True),
+    Column("revision", BigInteger, primary_key=True, autoincrement=False),
+    # No foreign key: that a record is gone is a change too.
+    Column("memory_id", exact_text(), nullable=False),
+    **_TABLE,
+)
+"""Which record a revision wrote, pinned, embedded or removed. Holds ids, never a text."""
+
+agent_memory_vector = Table(
+    "agent_memory_vector",
+    metadata,
+    Column("memory_id", exact_text(), ForeignKey(agent_memory.c.id, ondelete="CASCADE"), primary_key=True),
+    Column("model", exact_text(), nullable=False),
+    Column("dimensions", Integer, nullable=False),
+    # Half floats, little-endian, at length one.
+    Column(
+        "vector",
+        LargeBinary().with_variant(mysql.MEDIUMBLOB(), "mysql", "mariadb"),
+        nullable=False,
+    ),
+    **_TABLE,
+)
+"""At most one vector per fact, of the text that stands; one of another model is not compared."""
+
+_r, _c, _v = agent_memory_revision.c, agent_memory_change.c, agent_memory_vector.c
+
+_COUNT_UP = (
+    update(agent_memory_revision)
+    .where(_r.scope == bindparam("at_scope"))
+    .values(revision=_r.revision + bindparam("steps"))
+)
+_START = insert(agent_memory_revision)
+# The row that was just counted up is ours until the transaction ends, so that revisions are
+# committed in their order: an index that has seen one has seen all before it.
+_REVISION = select(_r.revision).where(_r.scope == bindparam("at_scope"))
+_NOTE = insert(agent_memory_change)
+_PRUNE = delete(agent_memory_change).where(_c.scope == bindparam("at_scope"), _c.revision <= bindparam("up_to"))
+_DROP_VECTORS = delete(agent_memory_vector).where(_v.memory_id.in_(bindparam("ids", expanding=True)))
+_SCOPE_OF = select(agent_memory.c.scope).where(agent_memory.c.id == bindparam("of_id"))
+
 
 async def after_text_written(conn: AsyncConnection, records: Sequence[MemoryRecord]) -> None:
-    """Index the records' texts, within the transaction that wrote them."""
-    del conn, records
+    """Note new texts, within the transaction that wrote them. Their vectors come after it."""
+    await note_changes(conn, [(record.id, record.scope) for record in records])
 
 
-async def after_text_removed(conn: AsyncConnection, ids: Sequence[str]) -> None:
-    """Remove all that was derived from these records' texts, within the transaction that removed them.
+async def after_text_replaced(conn: AsyncConnection, record: MemoryRecord) -> None:
+    """Remove what was derived from the text that a record had, and note its new one."""
+    await conn.execute(_DROP_VECTORS, {"ids": [record.id]})
+    await note_changes(conn, [(record.id, record.scope)])
 
-    Also called before `after_text_written` where a text was replaced.
+
+async def after_text_removed(conn: AsyncConnection, places: Sequence[tuple[str, str]]) -> None:
+    """Remove all that was derived from some records' texts, given as (id, scope), with the records."""
+    await conn.execute(_DROP_VECTORS, {"ids": [id_ for id_, _ in places]})
+    await note_changes(conn, places)
+
+
+async def after_pin_set(conn: AsyncConnection, id_: str) -> None:
+    """Note that a record's pin was set or cleared."""
+    scope = (await conn.execute(_SCOPE_OF, {"of_id": id_})).scalar_one()
+    await note_changes(conn, [(id_, scope)])
+
+
+async def note_changes(conn: AsyncConnection, places: Iterable[tuple[str, str]]) -> None:
+    """Count up the scopes' revisions and note which record each is about, given as (id, scope).
+
+    Scopes in their order, so that two transactions over the same ones cannot block each other.
     """
-    del conn, ids
+    by_scope = sorted(places, key=lambda place: place[1])
+    for scope, group in groupby(by_scope, key=lambda place: place[1]):
+        ids = [id_ for id_, _ in group]
+        counted = await conn.execute(_COUNT_UP, {"at_scope": scope, "steps": len(ids)})
+        if not counted.rowcount:
+            # Two first writers at once: one of them fails here, and is run again from its start.
+            await conn.execute(_START, {"scope": scope, "revision": len(ids)})
+        revision = (await conn.execute(_REVISION, {"at_scope": scope})).scalar_one()
+        first = revision - len(ids) + 1
+        await conn.execute(
+            _NOTE,
+            [{"scope": scope, "revision": first + i, "memory_id": id_} for i, id_ in enumerate(ids)],
+        )
+        if revision // _PRUNED_EVERY != (first - 1) // _PRUNED_EVERY:
+            await conn.execute(_PRUNE, {"at_scope": scope, "up_to": revision - KEPT_CHANGES})

@@ -4,50 +4,40 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncIterator, Callable, Sequence
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import WriteRefused
 from ..ids import new_id
-from ..records import MemoryRecord
 from ..scopes import actor_scope, check_actor
 from ..writes import Step, judge_write
-from ..wire.redaction import erasure_of
 from . import statements
-from .derived import after_text_removed, after_text_written
+from .administration import SqlAdministration
+from .derived import after_pin_set
 from .dialects import build_engine, database_of
+from .embedding import Embedding, ReindexProgress
+from .erasures import with_id
+from .history import Ledger
 from .joined import JoinedDatabase
-from .journals import erase_from_journals
-from .restore import RestoreReport, put_back
-from .rows import (
-    StoredMemory,
-    keepable_token,
-    receipt_digest,
-    record_of,
-    records_of,
-    row_of,
-    stored_of,
-    why_unkeepable,
-)
+from .keeping import Keeper, utc_now
+from .rows import keepable_token, receipt_digest, record_of, records_of, stored_of, why_unkeepable
 from .schema import key_identity, metadata
+from .search import ExplainedKey, Search
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-    from ..provider import ForgetMemory, ListMemories, StoreMemory
+    from ..provider import ForgetMemory, ListMemories, SearchMemories, StoreMemory
+    from ..recall import Embedder
+    from ..records import MemoryRecord
     from .transactions import Transaction
 
 _SCOPES_AT_ONCE = 500
-_PAGE = 500
 
 
-def utc_now() -> datetime:
-    """Answer the time, timezone-aware UTC."""
-    return datetime.now(UTC)
-
-
-class SqlMemoryProvider:
+class SqlMemoryProvider(SqlAdministration):
     """Keeps facts in one table of your database; the engine stays yours.
 
     Call `setup()` once before the first use, from as many processes as you like.
@@ -56,16 +46,25 @@ class SqlMemoryProvider:
     guards_writes: ClassVar[bool] = True
 
     def __init__(
-        self, engine: AsyncEngine, embedder: object | None = None, clock: Callable[[], datetime] = utc_now
+        self,
+        engine: AsyncEngine,
+        embedder: Embedder | None = None,
+        clock: Callable[[], datetime] = utc_now,
+        *,
+        history: bool = False,
+        audit: bool = False,
     ) -> None:
         self._engine = engine
         self._database = database_of(engine)
-        self._embedder = embedder
-        self._clock = clock
+        self._embedding = Embedding(self._database, embedder)
+        self._search = Search(self._database, self._embedding)
+        self._keeper = Keeper(clock=clock, ledger=Ledger(history=history, audit=audit))
         self._owns_engine = False
 
     @classmethod
-    def from_url(cls, url: str | URL, embedder: object | None = None) -> SqlMemoryProvider:
+    def from_url(
+        cls, url: str | URL, embedder: Embedder | None = None, *, history: bool = False, audit: bool = False
+    ) -> SqlMemoryProvider:
         """Build a provider with an engine of its own, which `aclose()` disposes.
 
         A URL without a driver gets the async one: `sqlite:///onfile.db`, `postgresql://…`.
@@ -73,7 +72,7 @@ class SqlMemoryProvider:
         Raises:
             StoreError: The URL cannot be used; the message says why and holds no part of it.
         """
-        provider = cls(build_engine(url), embedder)
+        provider = cls(build_engine(url), embedder, history=history, audit=audit)
         provider._owns_engine = True
         return provider
 
@@ -99,6 +98,10 @@ class SqlMemoryProvider:
         """
         joined = copy.copy(self)
         joined._database = JoinedDatabase(transaction)
+        # Without the embedder, which must not be waited for under a lock, and with an index of its
+        # own, which may see what is never committed.
+        joined._embedding = Embedding(joined._database, None)
+        joined._search = Search(joined._database, joined._embedding)
         joined._owns_engine = False
         return joined
 
@@ -111,14 +114,41 @@ class SqlMemoryProvider:
         if not scopes:
             return []
 
+        now = self._keeper.now()
+
         async def work(conn: AsyncConnection) -> list[MemoryRecord]:
             rows: list[Any] = []
             for start in range(0, len(scopes), _SCOPES_AT_ONCE):
-                some = {"scopes": scopes[start : start + _SCOPES_AT_ONCE]}
+                some = {"scopes": scopes[start : start + _SCOPES_AT_ONCE], "now": now}
                 rows += (await conn.execute(statements.AT_SCOPES, some)).all()
             return records_of(rows)
 
         return await self._database.read(work)
+
+    async def search(self, request: SearchMemories) -> Sequence[MemoryRecord]:
+        """Return the records of the best keys, most relevant first, by words and, with an embedder, by vectors.
+
+        Places for which too few keys match are filled narrowest scope first, then newest, then key.
+        """
+        expired = await self._expired(request.scopes)
+        if not expired:
+            return await self._search.records(request)
+        # Expired facts may take places, so that many more keys are asked for and then let go.
+        wider = replace(request, limit=None if request.limit is None else request.limit + len(expired))
+        records = [record for record in await self._search.records(wider) if record.id not in expired]
+        return _best_keys(records, request.limit)
+
+    async def _expired(self, scopes: Sequence[str]) -> set[str]:
+        now, kept = self._keeper.now(), [scope for scope in dict.fromkeys(scopes) if keepable_token(scope)]
+
+        async def work(conn: AsyncConnection) -> set[str]:
+            ids: set[str] = set()
+            for start in range(0, len(kept), _SCOPES_AT_ONCE):
+                some = {"scopes": kept[start : start + _SCOPES_AT_ONCE], "now": now}
+                ids.update((await conn.execute(statements.EXPIRED, some)).scalars())
+            return ids
+
+        return await self._database.read(work) if kept else set()
 
     async def write(self, request: StoreMemory) -> MemoryRecord:
         """Keep the fact and return the record that now stands at its scope and key.
@@ -136,45 +166,46 @@ class SqlMemoryProvider:
         if request.report is not None:
             request.report.unchanged = step.unchanged
             request.report.replaced = step.replaced
+        if not step.unchanged:
+            await self._embedding.keep(step.record)
         return step.record
 
     async def _write(self, transaction: Transaction, request: StoreMemory) -> Step:
         conn = transaction.conn
         at = {"at_scope": request.scope, "at_identity": key_identity(request.key)}
-        # The standing row first: on a server this is where writers of one key queue up, so that the
-        # receipt is read after the one before has left its own.
-        row = (await conn.execute(statements.STANDING, at)).first()
-        standing = None if row is None else record_of(row)
-        digest = None
+        digest, retried = None, False
         if request.idempotency_key is not None:
             digest = receipt_digest(
                 idempotency_key=request.idempotency_key, scope=request.scope, identity=at["at_identity"]
             )
-            if (await conn.execute(statements.RECEIPT, {"of_digest": digest})).first() is not None:
-                if standing is None:
-                    reason = "this fact was recorded by this very call and has been forgotten since"
-                    raise WriteRefused(reason)
-                return Step(record=standing, unchanged=True)
-        now = self._now()
+            # Before the standing row, never after it: a server shows each statement what is committed
+            # by then, and a receipt without its row would look like a fact that was forgotten. A
+            # receipt that comes in between makes `SIGN` fail, and all of this is run again.
+            retried = (await conn.execute(statements.RECEIPT, {"of_digest": digest})).first() is not None
+        now = self._keeper.now()
+        standing = await self._standing(transaction, at, now)
+        if retried:
+            if standing is None:
+                reason = "this fact was recorded by this very call and has been forgotten since"
+                raise WriteRefused(reason)
+            return Step(record=standing, unchanged=True)
         step = judge_write(standing=standing, request=request, now=now, new_id=_id_at(now))
         if digest is not None:
             await conn.execute(statements.SIGN, {"digest": digest, "created_at": now})
         if not step.unchanged:
-            await self._keep(transaction, standing, step.record)
+            await self._keeper.keep(transaction, standing, step.record)
         return step
 
-    async def _keep(self, transaction: Transaction, standing: MemoryRecord | None, record: MemoryRecord) -> None:
-        row = row_of(record, created_at=record.updated_at)
-        if standing is None:
-            await transaction.conn.execute(statements.KEEP, row)
-        else:
-            new = {f"new_{name}": value for name, value in row.items()}
-            await transaction.conn.execute(
-                statements.REPLACE_TEXT, {"of_id": record.id, **{name: new[name] for name in statements.REPLACED}}
-            )
-            await after_text_removed(transaction.conn, [record.id])
-            transaction.removed_text = True
-        await after_text_written(transaction.conn, [record])
+    async def _standing(self, transaction: Transaction, at: dict[str, str], now: datetime) -> MemoryRecord | None:
+        row = (await transaction.conn.execute(statements.STANDING, at)).first()
+        if row is None:
+            return None
+        stored = stored_of(row)
+        if stored.expires_at is None or stored.expires_at > now:
+            return stored.record
+        # It is shown to nobody any more, so it stands in nobody's way either.
+        await self._keeper.erase(transaction, with_id(stored.record.id), "expired")
+        return None
 
     async def forget(self, request: ForgetMemory) -> bool:
         """Delete the record and all that was derived from it; False when there was none to delete.
@@ -186,15 +217,7 @@ class SqlMemoryProvider:
             return False
 
         async def work(transaction: Transaction) -> bool:
-            row = (await transaction.conn.execute(statements.BY_ID, {"of_id": request.id})).first()
-            deleted = await transaction.conn.execute(statements.FORGET, {"of_id": request.id, "at_scope": own})
-            if row is None or not deleted.rowcount:
-                return False
-            erasure = erasure_of(record_id=request.id, scope=own, key=record_of(row).key)
-            await erase_from_journals(transaction, erasure, now=self._now())
-            await after_text_removed(transaction.conn, [request.id])
-            transaction.removed_text = True
-            return True
+            return await self._keeper.erase(transaction, with_id(request.id, scope=own), "forgotten") > 0
 
         return await self._database.transact(work)
 
@@ -207,72 +230,34 @@ class SqlMemoryProvider:
 
         async def work(transaction: Transaction) -> bool:
             changed = await transaction.conn.execute(statements.SET_PIN, {"of_id": id, "new_pinned": pinned})
-            return bool(changed.rowcount)
+            if not changed.rowcount:
+                return False
+            await after_pin_set(transaction.conn, id)
+            row = (await transaction.conn.execute(statements.BY_ID, {"of_id": id})).one()
+            change = "pinned" if pinned else "unpinned"
+            await self._keeper.ledger.changed(transaction.conn, record_of(row), change, at=self._keeper.now())
+            return True
 
         return await self._database.transact(work)
 
-    async def get(self, id: str) -> StoredMemory | None:  # noqa: A002  # the record's own field name
-        """Answer one fact at whatever scope, or None for an unknown id."""
-        if not keepable_token(id):
-            return None
+    async def explain(
+        self, *, scopes: Sequence[str], query: str, limit: int = 20, others: int = 20
+    ) -> Sequence[ExplainedKey]:
+        """Say why a search answers what it does: each key's scores and rank, and the next best that are left out."""
+        return await self._search.explain(scopes, query, limit=limit, others=others)
 
-        async def work(conn: AsyncConnection) -> StoredMemory | None:
-            row = (await conn.execute(statements.BY_ID, {"of_id": id})).first()
-            return None if row is None else stored_of(row)
+    async def reindex(self) -> AsyncIterator[ReindexProgress]:
+        """Give every fact that lacks one its vector, yielding progress; call it again to go on after a failure."""
+        async for progress in self._embedding.reindex():
+            yield progress
 
-        return await self._database.read(work)
 
-    async def count(self) -> int:
-        """Count all facts, at whatever scope."""
-
-        async def work(conn: AsyncConnection) -> int:
-            return (await conn.execute(statements.COUNT)).scalar_one()
-
-        return await self._database.read(work)
-
-    async def export(self, *, scopes: Sequence[str] | None = None) -> AsyncIterator[StoredMemory]:
-        """Stream every fact, ordered by scope and key identity; None means all scopes.
-
-        Read in pages, each on a connection of its own, so that an export that is broken off leaves
-        nothing open. A fact that is there from beginning to end comes exactly once.
-        """
-        wanted = None if scopes is None else [scope for scope in dict.fromkeys(scopes) if keepable_token(scope)]
-        position: tuple[str, str] | None = None
-        while wanted is None or wanted:
-            page = statements.page_after(position, scopes=wanted, size=_PAGE)
-
-            async def work(conn: AsyncConnection, page: Any = page) -> list[Any]:
-                return list((await conn.execute(page)).all())
-
-            rows = await self._database.read(work)
-            for row in rows:
-                yield stored_of(row)
-            if len(rows) < _PAGE:
-                return
-            position = (rows[-1][3], rows[-1][11])
-
-    async def restore(
-        self, memories: Sequence[StoredMemory], *, on_conflict: Literal["stop", "skip", "replace"] = "stop"
-    ) -> RestoreReport:
-        """Put facts back exactly as they were: id, times, pin and origin included, in one transaction.
-
-        Who may write what is not asked here; only what no database could keep is refused. An id
-        that is taken, or a scope and key, is a conflict.
-
-        Raises:
-            RestoreConflict: With `on_conflict="stop"`; its `.positions` say where. Nothing was written.
-            WriteRefused: A fact cannot be kept at all; its `.reason` says which and why. Nothing was written.
-        """
-        return await self._database.transact(
-            lambda transaction: put_back(transaction, memories, on_conflict=on_conflict)
-        )
-
-    def _now(self) -> datetime:
-        now = self._clock()
-        if now.tzinfo is None:
-            msg = "the clock of SqlMemoryProvider returned a time without a timezone; return aware UTC times"
-            raise ValueError(msg)
-        return now.astimezone(UTC)
+def _best_keys(records: Sequence[MemoryRecord], limit: int | None) -> list[MemoryRecord]:
+    """Keep the records of pinned keys and of the first `limit` others, in their order."""
+    pinned = {key_identity(record.key) for record in records if record.pinned}
+    others = list(dict.fromkeys(key for record in records if (key := key_identity(record.key)) not in pinned))
+    chosen = pinned.union(others if limit is None else others[:limit])
+    return [record for record in records if key_identity(record.key) in chosen]
 
 
 def _id_at(now: datetime) -> Callable[[], str]:

@@ -13,9 +13,11 @@ from .schema import key_identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import datetime
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
+    from .history import Ledger
     from .rows import StoredMemory
     from .transactions import Transaction
 
@@ -64,13 +66,20 @@ class _Held:
         same_place = self._by.get(at)
         return same_id if same_place is None or same_place == id_ else [*same_id, same_place]
 
-    def release(self, id_: str) -> None:
+    def release(self, id_: str) -> str:
+        """Free an id and its place; answer the scope that it was at."""
         at = self._at.pop(id_)
         del self._by[at]
+        return at[0]
 
 
 async def put_back(
-    transaction: Transaction, memories: Sequence[StoredMemory], *, on_conflict: OnConflict
+    transaction: Transaction,
+    memories: Sequence[StoredMemory],
+    *,
+    on_conflict: OnConflict,
+    ledger: Ledger,
+    now: datetime,
 ) -> RestoreReport:
     """Restore within one transaction; a later fact of one restore conflicts with an earlier one too."""
     for position, memory in enumerate(memories):
@@ -81,7 +90,7 @@ async def put_back(
     for start, batch in _batches(memories):
         await _look_up(transaction.conn, batch, held)
         kept: dict[str, StoredMemory] = {}
-        removed: set[str] = set()
+        removed: dict[str, str] = {}
         for position, memory in enumerate(batch, start):
             record = memory.record
             at = (record.scope, key_identity(record.key))
@@ -94,14 +103,19 @@ async def put_back(
             else:
                 inserted += 1
             for id_ in in_the_way:
-                held.release(id_)
+                scope = held.release(id_)
                 if kept.pop(id_, None) is None:
-                    removed.add(id_)
+                    removed[id_] = scope
             held.take(record.id, at)
             kept[record.id] = memory
         if on_conflict == "stop" and conflicts:
             continue  # every position is reported, so the rest is looked up but not written
-        await _apply(transaction, list(removed), list(kept.values()))
+        gone = [id_ for id_ in removed if id_ not in kept]
+        await _apply(transaction, removed, list(kept.values()))
+        if removed:
+            await ledger.replaced(transaction.conn, list(removed), gone, at=now)
+        for memory in kept.values():
+            await ledger.changed(transaction.conn, memory.record, "written", at=now)
     if on_conflict == "stop" and conflicts:
         raise RestoreConflict(conflicts)
     return RestoreReport(inserted=inserted, replaced=replaced, skipped=len(conflicts) if on_conflict == "skip" else 0)
@@ -123,13 +137,13 @@ async def _look_up(conn: AsyncConnection, batch: Sequence[StoredMemory], held: _
         held.take(id_, (scope, identity))
 
 
-async def _apply(transaction: Transaction, removed: list[str], kept: list[StoredMemory]) -> None:
+async def _apply(transaction: Transaction, removed: dict[str, str], kept: list[StoredMemory]) -> None:
     if removed:
-        await transaction.conn.execute(statements.REMOVE, {"ids": removed})
-        await after_text_removed(transaction.conn, removed)
+        await transaction.conn.execute(statements.REMOVE, {"ids": list(removed)})
+        await after_text_removed(transaction.conn, list(removed.items()))
         transaction.removed_text = True
     if kept:
-        rows = [row_of(memory.record, created_at=memory.created_at) for memory in kept]
+        rows = [row_of(memory.record, created_at=memory.created_at, expires_at=memory.expires_at) for memory in kept]
         await transaction.conn.execute(statements.KEEP, rows)
         await after_text_written(transaction.conn, [memory.record for memory in kept])
 
@@ -139,7 +153,8 @@ def _check(position: int, memory: StoredMemory) -> None:
     reason = why_unkeepable(scope=record.scope, key=record.key, text=record.text, origin=record.origin)
     if reason is None and not keepable_token(record.id):
         reason = "the id is empty, longer than 255 characters, or holds a character that no database can keep"
-    if reason is None and (record.updated_at.tzinfo is None or memory.created_at.tzinfo is None):
+    times = (record.updated_at, memory.created_at, memory.expires_at)
+    if reason is None and any(time is not None and time.tzinfo is None for time in times):
         reason = "a time has no timezone; give every time as UTC or with its offset"
     if reason is not None:
         reason = f"fact {position}: {reason}"

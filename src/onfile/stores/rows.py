@@ -22,6 +22,8 @@ class StoredMemory:
     record: MemoryRecord
     created_at: datetime
     """When the key was first kept at its scope, timezone-aware UTC; a new text does not move it."""
+    expires_at: datetime | None = None
+    """From when on no read shows it; None for never."""
 
 
 # Every turn lists what may be thousands of facts: set straight into its slots, a record takes less than
@@ -61,10 +63,10 @@ def records_of(rows: Iterable[Sequence[Any]]) -> list[MemoryRecord]:
 
 def stored_of(row: Sequence[Any]) -> StoredMemory:
     """Read one row, in the order of `statements.STORED`."""
-    return StoredMemory(record=record_of(row), created_at=row[10])
+    return StoredMemory(record=record_of(row), created_at=row[10], expires_at=row[11])
 
 
-def row_of(record: MemoryRecord, *, created_at: datetime) -> dict[str, Any]:
+def row_of(record: MemoryRecord, *, created_at: datetime, expires_at: datetime | None = None) -> dict[str, Any]:
     """Spell out a record as the row that keeps it."""
     return {
         "id": record.id,
@@ -79,6 +81,7 @@ def row_of(record: MemoryRecord, *, created_at: datetime) -> dict[str, Any]:
         "pinned": record.pinned,
         "created_at": created_at,
         "updated_at": record.updated_at,
+        "expires_at": expires_at,
     }
 
 

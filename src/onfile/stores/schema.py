@@ -6,7 +6,7 @@ import hashlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Boolean, Column, DateTime, MetaData, String, Table, Text, UniqueConstraint, false
+from sqlalchemy import Boolean, Column, DateTime, Index, MetaData, String, Table, Text, UniqueConstraint, false
 from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.types import TypeDecorator, UserDefinedType
 
@@ -133,7 +133,15 @@ agent_memory = Table(
     Column("pinned", Boolean, nullable=False, server_default=false()),
     Column("created_at", utc_time(), nullable=False),
     Column("updated_at", utc_time(), nullable=False),
+    Column("expires_at", utc_time()),
     UniqueConstraint("scope", "key_identity"),
+    # What a console sorts by, through millions.
+    Index(None, "updated_at", "id"),
+    Index(None, "created_at", "id"),
+    Index(None, "key_identity", "id"),
+    Index(None, "expires_at"),
+    # By hash, where there is one: a run's id may be longer than a tree's page.
+    Index(None, "origin_run_id", postgresql_using="hash", mysql_length=191, mariadb_length=191),
     mysql_engine="InnoDB",
     mysql_charset="utf8mb4",
     mysql_row_format="DYNAMIC",

@@ -31,13 +31,19 @@ RECORD = (
     m.updated_at,
     m.pinned,
 )
-STORED = (*RECORD, m.created_at)
+STORED = (*RECORD, m.created_at, m.expires_at)
 
-AT_SCOPES: Rows = select(*RECORD).where(m.scope.in_(bindparam("scopes", expanding=True)))
+UNEXPIRED = or_(m.expires_at.is_(None), m.expires_at > bindparam("now"))
+"""What a read shows. It is asked by every read itself, so that no sweep has to have run."""
+
+AT_SCOPES: Rows = select(*RECORD).where(m.scope.in_(bindparam("scopes", expanding=True)), UNEXPIRED)
 """Every record at some scopes, by equality: no prefix, no pattern."""
 
+EXPIRED: Rows = select(m.id).where(m.scope.in_(bindparam("scopes", expanding=True)), m.expires_at <= bindparam("now"))
+"""What a search must not show: its index knows facts, not the time."""
+
 STANDING: Rows = (
-    select(*RECORD)
+    select(*STORED)
     .where(m.scope == bindparam("at_scope"), m.key_identity == bindparam("at_identity"))
     .with_for_update()  # SQLite leaves it out: there the whole transaction holds the database's write lock
 )
@@ -45,6 +51,9 @@ STANDING: Rows = (
 
 BY_ID: Rows = select(*STORED).where(m.id == bindparam("of_id"))
 """One record at whatever scope, for operators."""
+
+HELD_BY_ID: Rows = BY_ID.with_for_update()
+"""The same, held until an edit is decided."""
 
 KEEP: Insert = insert(agent_memory)
 """A new row. It fails where another writer was quicker; the write is then decided anew."""
@@ -60,14 +69,19 @@ REPLACE_TEXT: Update = (
 SET_PIN: Update = update(agent_memory).where(m.id == bindparam("of_id")).values(pinned=bindparam("new_pinned"))
 """A pin set or cleared. updated_at is absent from SET on purpose: it dates the text."""
 
-FORGET: Delete = delete(agent_memory).where(m.id == bindparam("of_id"), m.scope == bindparam("at_scope"))
-"""One row, only at the caller's own scope. Its receipts stay: without them a replay would bring it back."""
+SET_EXPIRY: Update = (
+    update(agent_memory).where(m.id == bindparam("of_id")).values(expires_at=bindparam("new_expires_at"))
+)
+"""When a fact stops being read. updated_at is absent from SET on purpose: it dates the text."""
 
 RECEIPT: Rows = select(r.digest).where(r.digest == bindparam("of_digest"))
 """Whether a write with this idempotency key, scope and key was made before."""
 
 SIGN: Insert = insert(agent_memory_receipt)
 """The receipt of a write, also of one that changed nothing."""
+
+DROP_RECEIPTS: Delete = delete(agent_memory_receipt).where(r.created_at < bindparam("before"))
+"""Receipts of writes too old to be retried."""
 
 COUNT: Rows = select(func.count()).select_from(agent_memory)
 """How many facts there are, at whatever scope."""

@@ -1,0 +1,255 @@
+"""`search`: a ranking over indexes in memory, each no older than the database, and rows from the database."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import and_, bindparam, select
+
+from ..recall.cache import IndexCache
+from ..recall.fusion import lexical_weight
+from ..recall.index import Indexed, ScopeIndex
+from ..recall.ranking import Question, RankedKey, rank
+from ..recall.tokens import has_words, tokenise
+from .derived import agent_memory_change, agent_memory_revision, agent_memory_vector
+from .embedding import Embedding
+from .rows import keepable_token, records_of
+from .schema import agent_memory
+from .statements import RECORD
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from ..provider import SearchMemories
+    from ..records import MemoryRecord
+    from .transactions import Database
+
+m, v = agent_memory.c, agent_memory_vector.c
+_EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+_MICROSECOND = timedelta(microseconds=1)
+
+_SCOPES_AT_ONCE = 500
+_IDENTITIES_AT_ONCE = 250
+# A page's rows are unpacked on the event loop: a few milliseconds each.
+_PAGE = 1_000
+# Beyond this many facts in scope a ranking takes long enough to be worth a thread.
+_RANKED_ON_THE_LOOP = 4_000
+
+_REVISIONS: Any = select(agent_memory_revision.c.scope, agent_memory_revision.c.revision).where(
+    agent_memory_revision.c.scope.in_(bindparam("scopes", expanding=True))
+)
+_CHANGES: Any = (
+    select(agent_memory_change.c.revision, agent_memory_change.c.memory_id)
+    .where(agent_memory_change.c.scope == bindparam("at_scope"), agent_memory_change.c.revision > bindparam("after"))
+    .order_by(agent_memory_change.c.revision)
+)
+_THIS_VECTOR = and_(v.memory_id == m.id, v.model == bindparam("of_model"), v.dimensions == bindparam("of_dimensions"))
+_WORDS: Any = select(m.id, m.key_identity, m.key, m.text, m.pinned, m.updated_at)
+_WORDS_AND_VECTORS: Any = _WORDS.add_columns(v.vector).select_from(
+    agent_memory.outerjoin(agent_memory_vector, _THIS_VECTOR)
+)
+_AT_KEYS: Any = select(*RECORD, m.key_identity).where(
+    m.scope.in_(bindparam("scopes", expanding=True)), m.key_identity.in_(bindparam("identities", expanding=True))
+)
+"""The rows of some keys, from the table itself: an index says which keys, never what a fact says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedKey:
+    """Why a key is in a selection or out of it."""
+
+    rank: int
+    """From 1, in the order in which `search` answers."""
+    chosen: bool
+    """Whether `search` with that limit answers this key."""
+    score: float
+    lexical: float
+    """BM25 over key and text; 0 without a common word."""
+    cosine: float | None
+    """None where the fact or the question has no vector."""
+    pinned: bool
+    matched: bool
+    """False for what only fills a place, or is only there because it is pinned."""
+    records: Sequence[MemoryRecord]
+    """All records of the key in scope, most specific first."""
+
+
+class Search:
+    """Ranks a database's facts. One per provider; safe to use from several tasks, threads and event loops."""
+
+    def __init__(self, database: Database, embedding: Embedding, *, cache: IndexCache | None = None) -> None:
+        self._database = database
+        self._embedding = embedding
+        self._cache = cache if cache is not None else IndexCache()
+        self._loading: dict[tuple[int, str], asyncio.Lock] = {}
+
+    async def records(self, request: SearchMemories) -> list[MemoryRecord]:
+        """Answer the records of the best keys, most relevant first; see the provider protocol."""
+        scopes = _keepable(request.scopes)
+        if not scopes:
+            return []
+        question = await self._question(request.query, request.limit)
+
+        async def work(conn: AsyncConnection) -> list[MemoryRecord]:
+            ranked = await self._rank(await self._indexes(conn, scopes), question)
+            by_key = await _rows_of(conn, scopes, ranked)
+            return [record for key in ranked for record in by_key.get(key.identity, ())]
+
+        return await self._database.read(work)
+
+    async def explain(self, scopes: Sequence[str], query: str, *, limit: int, others: int) -> list[ExplainedKey]:
+        """Answer the keys that a search returns, and the next best `others` that it leaves out."""
+        scopes = _keepable(scopes)
+        if not scopes:
+            return []
+        question = await self._question(query, limit + others)
+
+        async def work(conn: AsyncConnection) -> list[ExplainedKey]:
+            ranked = await self._rank(await self._indexes(conn, scopes), question)
+            by_key = await _rows_of(conn, scopes, ranked)
+            room = limit
+            explained: list[ExplainedKey] = []
+            for place, key in enumerate(ranked, 1):
+                chosen = key.pinned or room > 0
+                room -= not key.pinned
+                explained.append(
+                    ExplainedKey(
+                        rank=place,
+                        chosen=chosen,
+                        score=key.score,
+                        lexical=key.lexical,
+                        cosine=key.cosine,
+                        pinned=key.pinned,
+                        matched=key.matched,
+                        records=by_key.get(key.identity, []),
+                    )
+                )
+            return explained
+
+        return await self._database.read(work)
+
+    async def _question(self, query: str, limit: int | None) -> Question:
+        vector = await self._embedding.of_query(query) if has_words(query) else None
+        weight = lexical_weight(self._embedding.embedder, query) if self._embedding.embedder is not None else 1.0
+        return Question(terms=tokenise(query), vector=vector, lexical_weight=weight, limit=limit)
+
+    async def _rank(self, indexes: Sequence[ScopeIndex], question: Question) -> list[RankedKey]:
+        numpy = self._embedding.numpy
+        if sum(len(index) for index in indexes) <= _RANKED_ON_THE_LOOP:
+            return rank(indexes, question, numpy=numpy)
+        return await asyncio.to_thread(rank, indexes, question, numpy=numpy)
+
+    async def _indexes(self, conn: AsyncConnection, scopes: Sequence[str]) -> list[ScopeIndex]:
+        revisions: dict[str, int] = {}
+        for start in range(0, len(scopes), _SCOPES_AT_ONCE):
+            some = {"scopes": scopes[start : start + _SCOPES_AT_ONCE]}
+            revisions.update((scope, revision) for scope, revision in (await conn.execute(_REVISIONS, some)).all())
+        return [await self._index(conn, scope, revisions.get(scope, 0)) for scope in scopes]
+
+    async def _index(self, conn: AsyncConnection, scope: str, revision: int) -> ScopeIndex:
+        """Answer the scope's index at this revision or a later one.
+
+        What is read here after the revision may be newer than it. That is harmless: the changes
+        that it came with have later revisions, and are applied once more by the next search.
+        """
+        index = self._cache.get(scope)
+        if index is not None and index.revision >= revision and not index.worn:
+            return index
+        # Several tasks that want a big scope at the same time read it once.
+        at = (id(asyncio.get_running_loop()), scope)
+        lock = self._loading.setdefault(at, asyncio.Lock())
+        try:
+            async with lock:
+                index = self._cache.get(scope)
+                usable = index is not None and not index.worn
+                if usable and (index.revision >= revision or await self._catch_up(conn, scope, index)):
+                    return index
+                return self._cache.keep(scope, await self._load(conn, scope, revision))
+        finally:
+            if not lock.locked():
+                self._loading.pop(at, None)
+
+    async def _catch_up(self, conn: AsyncConnection, scope: str, index: ScopeIndex) -> bool:
+        """Apply what changed since the index's revision; False when that is no longer known."""
+        known = index.revision
+        changes = (await conn.execute(_CHANGES, {"at_scope": scope, "after": known})).all()
+        if not changes or changes[0][0] != known + 1:
+            return False
+        ids = list({id_ for _, id_ in changes})
+        facts: list[Indexed] = []
+        for start in range(0, len(ids), _IDENTITIES_AT_ONCE):
+            some = ids[start : start + _IDENTITIES_AT_ONCE]
+            facts += await self._read(conn, self._rows().where(m.scope == scope, m.id.in_(some)))
+        found = {fact.id for fact in facts}
+        gone = [id_ for id_ in ids if id_ not in found]
+
+        def apply() -> None:
+            with index.lock:
+                index.apply(revision=changes[-1][0], facts=facts, gone=gone)
+
+        await asyncio.to_thread(apply) if len(index) > _RANKED_ON_THE_LOOP else apply()
+        return True
+
+    async def _load(self, conn: AsyncConnection, scope: str, revision: int) -> ScopeIndex:
+        index = ScopeIndex(revision=revision, dimensions=self._embedding.dimensions, numpy=self._embedding.numpy)
+        after = ""
+        while True:
+            page = self._rows().where(m.scope == scope, m.key_identity > after).order_by(m.key_identity).limit(_PAGE)
+            facts = await self._read(conn, page)
+            if len(facts) == _PAGE:
+                await asyncio.to_thread(index.put, facts)
+            else:
+                index.put(facts)
+                return index
+            after = facts[-1].identity
+
+    def _rows(self) -> Any:
+        return _WORDS_AND_VECTORS if self._embedding.embedder is not None else _WORDS
+
+    async def _read(self, conn: AsyncConnection, statement: Any) -> list[Indexed]:
+        named = {"of_model": self._embedding.model, "of_dimensions": self._embedding.dimensions}
+        result = await conn.execute(statement, named if self._embedding.embedder is not None else {})
+        rows: Sequence[Any] = result.all()
+        return [
+            Indexed(
+                id=id_,
+                identity=identity,
+                key=key,
+                text=text,
+                pinned=pinned,
+                updated_us=(updated_at - _EPOCH) // _MICROSECOND,
+                vector=bytes(vector[0]) if vector and vector[0] is not None else None,
+            )
+            for id_, identity, key, text, pinned, updated_at, *vector in rows
+        ]
+
+
+async def _rows_of(
+    conn: AsyncConnection, scopes: Sequence[str], ranked: Sequence[RankedKey]
+) -> dict[str, list[MemoryRecord]]:
+    """Read the keys' rows at all the scopes, by key, most specific first."""
+    identities = [key.identity for key in ranked]
+    rows: list[Any] = []
+    for first in range(0, len(scopes), _SCOPES_AT_ONCE):
+        for start in range(0, len(identities), _IDENTITIES_AT_ONCE):
+            some = {
+                "scopes": scopes[first : first + _SCOPES_AT_ONCE],
+                "identities": identities[start : start + _IDENTITIES_AT_ONCE],
+            }
+            rows += (await conn.execute(_AT_KEYS, some)).all()
+    place = {scope: i for i, scope in enumerate(scopes)}
+    rows.sort(key=lambda row: place[row[3]])
+    by_key: dict[str, list[MemoryRecord]] = {}
+    for row, record in zip(rows, records_of(rows), strict=True):
+        by_key.setdefault(row[10], []).append(record)
+    return by_key
+
+
+def _keepable(scopes: Sequence[str]) -> list[str]:
+    # A scope that no row can have matches nothing, and never reaches a driver that would choke on it.
+    return [scope for scope in dict.fromkeys(scopes) if keepable_token(scope)]
