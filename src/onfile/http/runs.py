@@ -1,0 +1,162 @@
+"""The routes by which a person sees a run of theirs, and decides what it waits for."""
+
+# No `from __future__ import annotations` here, for the reason that router.py gives.
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, BackgroundTasks, Depends, Query
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import JSONResponse, Response
+
+from ..records import Actor
+from ..runs.journal import ENDED, Run
+from ..runs.runner import TurnRunner
+from ..scopes import ScopeContext
+from .problems import NO_STORE, documented, problem
+
+NOT_SIGNED_IN = "Sign in to see your conversations with the assistant."
+NO_SUCH_RUN = "There is no such run of yours."
+NO_SUCH_CALL = "This run has no such call to decide."
+DECIDED = "This call was decided before; the first answer holds."
+OVER = "This run has ended; there is nothing to decide any more."
+NOT_A_DECISION = "This call waits for an approval: send `approved`, true or false."
+NOT_AN_ANSWER = "This call waits for answers: send `answers`, a list with a string or null for each question, or null."
+
+Allows = Callable[[Actor, Run], bool | Awaitable[bool]]
+
+
+class Decision(BaseModel):
+    """What a person decides: an approval of an action, or answers to questions."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    approved: bool | None = Field(default=None, description="For an action: whether it may be done.")
+    reason: str = Field(default="", max_length=2000, description="Told to the model when it may not.")
+    answers: list[str | None] | None = Field(default=None, description="For questions, in their order; null skips one.")
+
+
+class Decided(BaseModel):
+    """The decision holds."""
+
+    decided: bool = True
+
+
+def runs_router(
+    runner: TurnRunner, *, actor: Callable[..., Any], allows: Allows | None = None, resume: bool = True
+) -> APIRouter:
+    """Build the routes of runs, approvals and skills for your application.
+
+    Args:
+        runner: What carries the runs.
+        actor: Your own dependency, which answers the `Actor` who is signed in; None answers 401.
+        allows: Whether somebody else than the run's own actor may see and decide it, such as an
+            administrator; unless given, nobody may.
+        resume: Carry a decided run on in this process, once the answer is sent. Set it to False
+            where a worker does that.
+    """
+    router = APIRouter(tags=["runs"])
+    signed_in = Depends(actor)
+
+    async def visible(calling: Any, run_id: str) -> Run | None:
+        run = await runner.engine.get(run_id)
+        if run is None or calling == run.ctx.actor:
+            return run
+        allowed = allows(calling, run) if allows is not None else False
+        return run if (await allowed if inspect.isawaitable(allowed) else allowed) else None
+
+    @router.get(
+        "/agent/runs/{run_id}",
+        summary="Read how far a run got",
+        responses=documented(unauthorized="Nobody is signed in.", not_found="There is no such run of yours."),
+    )
+    async def read_run(  # pyright: ignore[reportUnusedFunction]  # the decorator registers it
+        run_id: str, calling: Annotated[Any, signed_in]
+    ) -> Response:
+        """Answer a run's state, what it said, and what it waits for a person to decide."""
+        if calling is None:
+            return problem(401, NOT_SIGNED_IN)
+        if await visible(calling, run_id) is None:
+            return problem(404, NO_SUCH_RUN)
+        result = await runner.result(run_id)
+        pending = None
+        if result.pending is not None:
+            pending = {
+                "toolCallId": result.pending.tool_call_id,
+                "kind": result.pending.kind,
+                "tool": result.pending.tool,
+                "arguments": result.pending.arguments,
+            }
+        body = {"id": run_id, "status": result.status, "text": result.text, "pending": pending}
+        return JSONResponse(body, headers=NO_STORE)
+
+    @router.post(
+        "/agent/runs/{run_id}/tool-calls/{tool_call_id}/decision",
+        summary="Decide what a run waits for",
+        response_model=Decided,
+        responses=documented(
+            unauthorized="Nobody is signed in.",
+            not_found="There is no such run of yours, or no such call.",
+            conflict="It was decided before; the first answer holds.",
+        ),
+    )
+    async def decide(  # pyright: ignore[reportUnusedFunction]  # the decorator registers it
+        run_id: str,
+        tool_call_id: str,
+        decision: Decision,
+        background: BackgroundTasks,
+        calling: Annotated[Any, signed_in],
+    ) -> Response:
+        """Approve or reject an action, or answer the model's questions; the first answer wins."""
+        if calling is None:
+            return problem(401, NOT_SIGNED_IN)
+        run = await visible(calling, run_id)
+        if run is None:
+            return problem(404, NO_SUCH_RUN)
+        pending = await runner.pending(run_id)
+        if pending is None or pending.tool_call_id != tool_call_id:
+            return await _settled(runner, run, tool_call_id)
+        if pending.kind == "approval":
+            if decision.approved is None:
+                return problem(422, NOT_A_DECISION)
+            first = await runner.decide(run_id, tool_call_id, approved=decision.approved, reason=decision.reason)
+        else:
+            if "answers" not in decision.model_fields_set:
+                return problem(422, NOT_AN_ANSWER)
+            first = await runner.answer(run_id, tool_call_id, decision.answers)
+        if not first:
+            return problem(409, DECIDED)
+        if resume:
+            background.add_task(runner.resume, run_id)
+        return JSONResponse({"decided": True}, headers=NO_STORE, background=background)
+
+    @router.get(
+        "/agent/skills",
+        summary="Read which skills the assistant offers you",
+        responses=documented(unauthorized="Nobody is signed in."),
+    )
+    async def read_skills(  # pyright: ignore[reportUnusedFunction]  # the decorator registers it
+        calling: Annotated[Any, signed_in],
+        thread_id: Annotated[str | None, Query(alias="threadId")] = None,
+    ) -> Response:
+        """Answer the catalogue that a turn of yours would offer, with what each skill is in place of."""
+        if calling is None:
+            return problem(401, NOT_SIGNED_IN)
+        catalog = await runner.assistant.catalog(ScopeContext(actor=calling, thread_id=thread_id or None))
+        body = [
+            {"name": one.name, "description": one.description, "scope": one.scope, "beats": list(one.beats)}
+            for one in catalog.entries
+        ]
+        return JSONResponse(body, headers=NO_STORE)
+
+    return router
+
+
+async def _settled(runner: TurnRunner, run: Run, tool_call_id: str) -> Response:
+    """Tell a call that was decided before from one that never waited for anybody."""
+    name = f"persist:toolcall:{tool_call_id}"
+    checkpoints = await runner.engine.checkpoints(run.id)
+    if not any(one.name == name and one.value["kind"] in ("action", "ask") for one in checkpoints):
+        return problem(404, NO_SUCH_CALL)
+    return problem(409, OVER if run.status in ENDED else DECIDED)

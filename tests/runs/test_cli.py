@@ -1,0 +1,129 @@
+"""`onfile runs`: what an operator sees of turns and does with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from onfile.cli import runs
+from onfile.cli.failures import Failure
+from onfile.memory import Memory
+from onfile.provider import StoreMemory
+from onfile.records import MemoryOrigin
+from onfile.runs.assistant import Assistant
+from onfile.runs.runner import TurnRunner
+from onfile.runs.sql import SqlJournal
+from onfile.runs.tools import action_tool
+from onfile.stores import SqlMemoryProvider
+from tests.runs.script import CTX, Script, call
+
+SCRIPT = Script([[call("ship", order="o1")], "It is shipped."])
+
+
+@action_tool
+def ship(order: str) -> str:
+    """Ship an order."""
+    return f"shipped {order}"
+
+
+assistant = Assistant(model=SCRIPT.model(), base_prompt="BASE", tools=[ship])
+
+
+@pytest.fixture
+def onfile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    """Run a command on the test's own database; answer what it printed."""
+    application = typer.Typer()
+    runs.add_to(application)
+
+    @application.callback()
+    def start() -> None:
+        pass
+
+    def run(*arguments: str) -> str:
+        capsys.readouterr()
+        application(args=["runs", *arguments, "--db", str(tmp_path / "onfile.db")], standalone_mode=False)
+        printed = capsys.readouterr()
+        return printed.out + printed.err
+
+    return run
+
+
+@pytest.fixture
+def parked(tmp_path: Path) -> str:
+    """One run that waits for an approval, with a fact in its block."""
+    import asyncio
+
+    async def start() -> None:
+        provider = SqlMemoryProvider.from_url(f"sqlite:///{tmp_path}/onfile.db")
+        await provider.setup()
+        journal = SqlJournal(provider.engine)
+        await journal.setup()
+        origin = MemoryOrigin(author="human")
+        await provider.write(StoreMemory(key="units", text="kilometres", scope="actor:ana", origin=origin, ctx=CTX))
+        turns = Assistant(model=SCRIPT.model(), base_prompt="BASE", memory=Memory(provider), tools=[ship])
+        await TurnRunner(turns, journal).start("Please ship o1.", ctx=CTX, run_id="r1")
+        await provider.aclose()
+
+    asyncio.run(start())
+    return "r1"
+
+
+def test_a_run_is_listed_with_what_it_waits_for(onfile, parked):
+    assert "waiting, waits for approval:c1  ana: Please ship o1." in onfile("list")
+    assert json.loads(onfile("list", "--json"))[0]["waitsFor"] == "approval:c1"
+    assert onfile("list", "--status", "done") == "no runs\n"
+
+
+def test_a_run_is_shown_with_its_journal_its_prompt_and_why(onfile, parked):
+    page = onfile("show", "r1")
+
+    assert "  5  memory:digest" in page
+    assert "  8  persist:toolcall:c1  ship (action)" in page
+    assert "- [actor:ana] units: kilometres" in page
+    assert "- Memory was searched by the user's own words at" in page or "- Memory was listed at 3 scopes" in page
+    assert "- On offer: ship (action), remember (memory)." in page
+    told = json.loads(onfile("show", "r1", "--json"))
+    assert told["prompt"].startswith("BASE\n\n<memory>")
+    assert [one["name"] for one in told["journal"]][-1] == "persist:toolcall:c1"
+
+
+@pytest.mark.parametrize(("act", "line"), [(["approve"], "tool:c1  shipped o1"), (["reject"], "persist:toolreject:c1")])
+def test_an_action_is_decided_and_the_run_carried_on(onfile, parked, act, line):
+    assert "ship of run r1" in onfile(*act, "r1")
+
+    assert "It is shipped." in onfile("resume", "r1", "--assistant", f"{__name__}:assistant")
+
+    assert line in onfile("show", "r1")
+    with pytest.raises(Failure, match="waits for no approval; it is done"):
+        onfile("approve", "r1")
+
+
+def test_a_cancelled_run_has_ended(onfile, parked):
+    assert onfile("cancel", "r1") == "cancelled: run r1\n"
+
+    with pytest.raises(Failure, match="had ended before; it is cancelled"):
+        onfile("cancel", "r1")
+
+
+def test_a_run_that_is_not_there_is_told_in_a_sentence(onfile, parked):
+    for command in ("show", "approve", "cancel"):
+        with pytest.raises(Failure, match="there is no run r9 in this database"):
+            onfile(command, "r9")
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("nowhere", "names no object"),
+        ("no_such_module:x", "no module no_such_module"),
+        ("json:dumps", "not an onfile.runs.Assistant"),
+    ],
+)
+def test_an_assistant_that_is_not_there_is_told_in_a_sentence(onfile, parked, path, said):
+    with pytest.raises(Failure, match=said):
+        onfile("resume", "--assistant", path)
