@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -53,7 +54,14 @@ def impatient(url: str) -> AsyncEngine:
     return create_async_engine(url, connect_args={"timeout": 0})
 
 
+def always_in_a_transaction(url: str) -> AsyncEngine:
+    """The transaction control of PEP 249, which Python has since 3.12."""
+    return create_async_engine(url, connect_args={"autocommit": False})
+
+
 ENGINES = [plain, autocommit, never_rolling_back, beginning_by_itself, without_a_pool, one_connection, impatient]
+if sys.version_info >= (3, 12):
+    ENGINES.append(always_in_a_transaction)
 
 
 @pytest.fixture(params=ENGINES, ids=lambda build: build.__name__)

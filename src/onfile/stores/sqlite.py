@@ -140,7 +140,7 @@ class SqliteDatabase:
             try:
                 async with self._engine.connect() as conn:
                     driver = await _driver(conn)
-                    await _rows(driver, "PRAGMA journal_mode=WAL")
+                    await _outside(driver, "PRAGMA journal_mode=WAL", reopened=driver.in_transaction)
                     return
             except (OperationalError, self._driver_error()) as error:
                 # Two connections that both ask for this fail at once instead of waiting.
@@ -206,20 +206,34 @@ class SqliteDatabase:
 @contextlib.asynccontextmanager
 async def _pragmas_put_back(driver: Any) -> AsyncGenerator[None]:
     """Give the connection back with the pragmas that its owner had set."""
+    was_open, failed = driver.in_transaction, True
     [(foreign_keys, secure_delete, busy_timeout)] = await _rows(driver, _READ_PRAGMAS)
     try:
         yield
+        failed = False
     finally:
         with contextlib.suppress(Exception):  # a connection that is gone has nothing to put back
-            await _run(
+            await _outside(
                 driver,
                 f"PRAGMA foreign_keys={foreign_keys}; PRAGMA secure_delete={_SECURE_DELETE[secure_delete]};"
                 f" PRAGMA busy_timeout={busy_timeout}",
+                # A connection that is still, or again, in a transaction after a commit is one that
+                # always is (PEP 249, since Python 3.12), and whose driver counts on that.
+                reopened=was_open if failed else driver.in_transaction,
             )
 
 
 async def _driver(conn: AsyncConnection) -> Any:
     return (await conn.get_raw_connection()).driver_connection
+
+
+async def _outside(driver: Any, script: str, *, reopened: bool) -> None:
+    """Run a script outside any transaction: foreign_keys and journal_mode change nowhere else."""
+    try:
+        await _run(driver, f"SAVEPOINT onfile; ROLLBACK; {script}")
+    finally:
+        if reopened:
+            await _run(driver, "BEGIN")
 
 
 async def _run(driver: Any, script: str) -> None:
