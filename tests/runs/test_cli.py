@@ -127,3 +127,8 @@ def test_a_run_that_is_not_there_is_told_in_a_sentence(onfile, parked):
 def test_an_assistant_that_is_not_there_is_told_in_a_sentence(onfile, parked, path, said):
     with pytest.raises(Failure, match=said):
         onfile("resume", "--assistant", path)
+
+
+def test_a_worker_on_sqlite_is_told_what_to_use_instead(onfile, parked):
+    with pytest.raises(Failure, match="on SQLite 'onfile runs resume' carries runs on"):
+        onfile("worker", "--assistant", f"{__name__}:assistant", "--name", "w1")

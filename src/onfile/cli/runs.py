@@ -108,6 +108,26 @@ def resume(
     finish(_resume(db, run, assistant=load_assistant(assistant), owner=owner))
 
 
+def worker(
+    assistant: AssistantPath,
+    name: Annotated[
+        str,
+        typer.Option("--name", help="Names this worker: the same after a restart, another one in every other process."),
+    ],
+    *,
+    take_over: Annotated[
+        str | None, typer.Option("--take-over", metavar="NAME", help="A worker that died and will not come back.")
+    ] = None,
+    concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="How many runs at once.")] = 4,
+    db: Database = "",
+) -> None:
+    """Carry on the runs that are queued, beside other workers, until you stop it. Needs PostgreSQL.
+
+    Example: [bold]onfile runs worker --assistant shop.agent:assistant --name w1 --db postgresql://localhost/facts[/]
+    """
+    finish(_work(db, load_assistant(assistant), name=name, take_over=take_over, concurrency=concurrency))
+
+
 for _name, _command in (
     ("list", list_runs),
     ("show", show),
@@ -115,6 +135,7 @@ for _name, _command in (
     ("reject", reject),
     ("cancel", cancel),
     ("resume", resume),
+    ("worker", worker),
 ):
     runs_app.command(_name, help=explained(_command))(_command)
 
@@ -245,6 +266,36 @@ async def _resume(db: str, run_id: str | None, *, assistant: "Assistant", owner:
             write(result.text + "\n")
     if not results:
         note("no run was left to carry on")
+
+
+async def _work(db: str, assistant: "Assistant", *, name: str, take_over: str | None, concurrency: int) -> None:
+    import asyncio
+
+    from ..runs.runner import TurnRunner
+    from ..runs.sql import SqlJournal
+
+    try:
+        from ..runs.workers import DbosWorkers, WorkersConfig
+    except ModuleNotFoundError:
+        msg = "workers need DBOS: pip install dbos"
+        raise Failure(msg) from None
+    async with opened(db) as provider:
+        if provider.engine.dialect.name != "postgresql":
+            msg = "workers share runs through PostgreSQL; on SQLite 'onfile runs resume' carries runs on"
+            raise Failure(msg)
+        journal = SqlJournal(_engine_of(assistant, provider))
+        await journal.setup()
+        system = provider.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+        config = WorkersConfig(system_database_url=system, executor_id=name, concurrency=concurrency)
+        workers = DbosWorkers(TurnRunner(assistant, journal, owner=name), config)
+        await workers.launch()
+        try:
+            taken = await workers.take_over(take_over) if take_over else []
+            left = await workers.queue_left_over()
+            note(f"worker {name}: took over {len(taken)} runs, queued {len(left)}; stop it with Ctrl-C")
+            await asyncio.Event().wait()
+        finally:
+            await workers.close()
 
 
 def _engine_of(assistant: "Assistant", provider: "SqlMemoryProvider") -> Any:
