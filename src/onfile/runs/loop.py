@@ -17,7 +17,7 @@ from .assistant import Assistant, dump_catalog, load_catalog
 from .calls import Call, CallRunner, facts_in
 from .journal import Journal, Json, NewRun, ThreadEntry, Unit
 from .messages import (
-    OnText,
+    TextSink,
     ask_model,
     calls_of,
     load_history,
@@ -44,7 +44,7 @@ class Stages:
     catalog: SkillCatalog | None = None
 
 
-async def run_turn(journal: Journal, assistant: Assistant, run: NewRun, *, on_text: OnText | None = None) -> Json:
+async def run_turn(journal: Journal, assistant: Assistant, run: NewRun, *, on_text: TextSink | None = None) -> Json:
     """Run one turn to its end, or as far as its journal lets it.
 
     Args:
@@ -129,7 +129,7 @@ class _Turn:
         return Stages(prompt=prompt, tools=tools, max_steps=start["max_steps"], digest=digest, catalog=catalog)
 
     async def ask(
-        self, step: int, messages: Sequence[ModelMessage], stages: Stages, on_text: OnText | None
+        self, step: int, messages: Sequence[ModelMessage], stages: Stages, on_text: TextSink | None
     ) -> dict[str, Json]:
         """Make one model call."""
 

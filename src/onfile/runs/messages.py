@@ -28,7 +28,7 @@ from pydantic_ai.tools import ToolDefinition
 from ..prompt import SystemPrompt
 from .journal import Json, ThreadEntry
 
-OnText = Callable[[str], Awaitable[None] | None]
+TextSink = Callable[[str], Awaitable[None] | None]
 AnyModel = Model | KnownModelName | str
 _response: TypeAdapter[ModelResponse] = TypeAdapter(ModelResponse)
 
@@ -42,7 +42,7 @@ async def ask_model(
     prompt: SystemPrompt,
     tools: Sequence[Mapping[str, Any]],
     settings: ModelSettings | None,
-    on_text: OnText | None,
+    on_text: TextSink | None,
 ) -> Json:
     """Make one request and answer the response as JSON; with `on_text`, hand over its text as it comes."""
     parameters = ModelRequestParameters(

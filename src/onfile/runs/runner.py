@@ -11,7 +11,7 @@ from ..scopes import ScopeContext
 from .assistant import Assistant
 from .journal import Journal, JournalEngine, Json, NewRun, RunFenced, RunStatus, RunSuspended, RunUnavailable
 from .loop import run_turn
-from .messages import OnText
+from .messages import TextSink
 from .pending import PendingCall, pending_call
 
 
@@ -46,7 +46,7 @@ class TurnRunner:
         self.owner = owner
 
     async def start(
-        self, text: str, *, ctx: ScopeContext, run_id: str | None = None, on_text: OnText | None = None
+        self, text: str, *, ctx: ScopeContext, run_id: str | None = None, on_text: TextSink | None = None
     ) -> TurnResult:
         """Answer one message of a user.
 
@@ -64,7 +64,7 @@ class TurnRunner:
         await self.engine.create(run)
         return await self.resume(run.id, on_text=on_text)
 
-    async def resume(self, run_id: str, *, on_text: OnText | None = None) -> TurnResult:
+    async def resume(self, run_id: str, *, on_text: TextSink | None = None) -> TurnResult:
         """Take a run over and carry it on from its last checkpoint; one that waits or is done is only told about.
 
         Raises:
