@@ -1,0 +1,134 @@
+"""What an operator wants to know of a database: counts and states, never a key, a text or a scope."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import and_, case, func, literal_column, select, text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from .derived import agent_memory_vector
+from .dialects import database_of
+from .schema import agent_memory, agent_memory_receipt, managed_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+_m, _v, _r = agent_memory.c, agent_memory_vector.c, agent_memory_receipt.c
+_PRAGMAS = ("journal_mode", "secure_delete", "auto_vacuum", "freelist_count", "page_count")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """The state of one database."""
+
+    database: str
+    """Its kind and version."""
+    settings: Mapping[str, str]
+    """SQLite's pragmas as a new connection has them, or PostgreSQL's installed extensions."""
+    rows: Mapping[str, int]
+    """Facts by the kind of their scope: actor, tenant, global, other."""
+    vectors: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Vectors by the model that made them."""
+    without_vector: int
+    long_facts: int
+    long_keys: int
+    overpinned_scopes: int
+    """Scopes with more pinned facts than a block has places."""
+    expired: int
+    old_receipts: int
+
+
+async def health_of(
+    engine: AsyncEngine, *, now: datetime, receipts_before: datetime, max_fact: int, max_key: int, max_memories: int
+) -> Health:
+    """Look at the database without changing anything.
+
+    Args:
+        engine: Of a database whose tables are in place.
+        now: What has expired by then is counted as such.
+        receipts_before: Receipts older than this are counted as old.
+        max_fact: The longest fact, in code points.
+        max_key: The longest key, in code points.
+        max_memories: How many places a block has.
+    """
+    dialect = engine.dialect.name
+
+    async def work(conn: AsyncConnection) -> Health:
+        async def one(statement: Any) -> int:
+            return int((await conn.execute(statement)).scalar_one())
+
+        async def by_name(statement: Any) -> dict[str, int]:
+            return {str(name): int(count) for name, count in (await conn.execute(statement)).all()}
+
+        def how_many(*conditions: Any) -> Any:
+            return select(func.count()).select_from(agent_memory).where(*conditions)
+
+        # Code points everywhere; keys are bytes on MySQL, to be read as what they spell before they are counted.
+        length = func.length if dialect == "sqlite" else func.char_length
+        key: Any = _m.key
+        if dialect in {"mysql", "mariadb"}:
+            key = _literal("CONVERT(agent_memory.`key` USING utf8mb4)")
+        vectors = select(_v.model, func.count()).group_by(_v.model)
+        pinned = select(_m.scope).where(_m.pinned).group_by(_m.scope).having(func.count() > max_memories).subquery()
+        without = agent_memory.outerjoin(agent_memory_vector, _v.memory_id == _m.id)
+        return Health(
+            database=await _version(conn, dialect),
+            settings=await _settings(conn, dialect),
+            rows=await by_name(select(_kind(), func.count()).group_by(_literal("kind"))),
+            vectors=await by_name(vectors),
+            without_vector=await one(select(func.count()).select_from(without).where(_v.memory_id.is_(None))),
+            long_facts=await one(how_many(length(_m.text) > max_fact)),
+            long_keys=await one(how_many(length(key) > max_key)),
+            overpinned_scopes=await one(select(func.count()).select_from(pinned)),
+            expired=await one(how_many(_m.expires_at <= now)),
+            old_receipts=await one(
+                select(func.count()).select_from(agent_memory_receipt).where(_r.created_at < receipts_before)
+            ),
+        )
+
+    return await database_of(engine).read(work)
+
+
+async def vacuum(engine: AsyncEngine) -> None:
+    """Give back the room of what was deleted, and with it the last traces of its bytes in the files."""
+    async with engine.connect() as conn:
+        await conn.execution_options(isolation_level="AUTOCOMMIT")
+        if engine.dialect.name == "sqlite":
+            await conn.exec_driver_sql("VACUUM")
+            await conn.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+            return
+        verb = "VACUUM" if engine.dialect.name == "postgresql" else "OPTIMIZE TABLE"
+        for name in managed_tables():
+            await conn.exec_driver_sql(f"{verb} {name}")
+
+
+def _kind() -> Any:
+    # A range instead of LIKE, which takes no heed of case in SQLite; ";" is the character after ":".
+    beginning: list[Any] = [
+        (and_(_m.scope >= f"{kind}:", _m.scope < f"{kind};"), _literal(f"'{kind}'")) for kind in ("actor", "tenant")
+    ]
+    whole: Any = case(*beginning, (_m.scope == "global", _literal("'global'")), else_=_literal("'other'"))
+    return whole.label("kind")
+
+
+def _literal(sql: str) -> Any:
+    return literal_column(sql)
+
+
+async def _version(conn: AsyncConnection, dialect: str) -> str:
+    statement = "SELECT sqlite_version()" if dialect == "sqlite" else "SELECT version()"
+    found = str((await conn.execute(text(statement))).scalar_one())
+    return " ".join(found.split()[:2]) if dialect == "postgresql" else f"{dialect} {found}"
+
+
+async def _settings(conn: AsyncConnection, dialect: str) -> dict[str, str]:
+    if dialect == "sqlite":
+        return {name: str((await conn.execute(text(f"PRAGMA {name}"))).scalar_one()) for name in _PRAGMAS}
+    if dialect == "postgresql":
+        return {str(n): str(v) for n, v in (await conn.execute(text("SELECT extname, extversion FROM pg_extension")))}
+    return {}

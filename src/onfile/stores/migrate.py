@@ -1,0 +1,172 @@
+"""Bringing a database to the schema of this version, with Alembic revisions that are in the package.
+
+A host with migrations of its own is not disturbed: the version is kept in a table called
+`onfile_version`, and `include_object` keeps our tables out of the host's differ.
+Alembic is imported only where something is done with it; `setup()` never needs it.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import MetaData
+from sqlalchemy.engine import make_url
+
+from ..errors import StoreError
+from .dialects import database_of
+from .journals import journal_metadata
+from .schema import managed_tables, metadata
+
+if TYPE_CHECKING:
+    from alembic.script import ScriptDirectory
+    from sqlalchemy import Connection
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+VERSION_TABLE = "onfile_version"
+_MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaState:
+    """Where a database stands."""
+
+    current: str | None
+    """The revision it was brought to; None for one that only `setup()` made, or nobody."""
+    head: str
+    """The revision of this version of onfile."""
+    differences: tuple[str, ...]
+    """What its tables differ in from the definitions, by table and column."""
+
+    @property
+    def pending(self) -> bool:
+        """Whether `upgrade` has something to do."""
+        return self.current != self.head
+
+
+def include_object(object_: Any, name: str | None, type_: str, reflected: bool, compare_to: Any) -> bool:  # noqa: FBT001  # Alembic calls it so
+    """Answer False for onfile's tables: hand this to your `context.configure(include_object=…)`."""
+    del object_, reflected, compare_to
+    return not (type_ == "table" and name in {*managed_tables(), *journal_metadata.tables, VERSION_TABLE})
+
+
+async def upgrade(engine: AsyncEngine) -> None:
+    """Bring the database to the newest revision; safe from several processes at once.
+
+    Tables that `setup()` made are taken over as they are.
+
+    Raises:
+        StoreError: Alembic is not installed, or the database is of a newer version of onfile.
+    """
+    _scripts()  # said before anything is touched
+    await database_of(engine).create(_Revisions())
+
+
+async def state_of(engine: AsyncEngine) -> SchemaState:
+    """Answer where the database stands, changing nothing.
+
+    Raises:
+        StoreError: Alembic is not installed.
+    """
+    _scripts()
+
+    async def work(conn: AsyncConnection) -> SchemaState:
+        return await conn.run_sync(_state)
+
+    return await database_of(engine).read(work)
+
+
+def as_sql(url: str) -> str:
+    """Write all revisions as the statements of the URL's kind of database, for somebody else to run.
+
+    Raises:
+        StoreError: Alembic is not installed.
+    """
+    from alembic.config import Config
+    from alembic.runtime.environment import EnvironmentContext
+
+    scripts, written = _scripts(), io.StringIO()
+    options: Any = {"as_sql": True, "destination_rev": "head", "fn": _steps(scripts)}
+    with EnvironmentContext(Config(), scripts, **options) as environment:
+        environment.configure(
+            dialect_name=make_url(url).get_backend_name(),
+            output_buffer=written,
+            version_table=VERSION_TABLE,
+            target_metadata=metadata,
+        )
+        with environment.begin_transaction():
+            environment.run_migrations()
+    return written.getvalue()
+
+
+class _Revisions(MetaData):
+    """What `create` runs under the lock that serialises `setup()`: revisions instead of definitions."""
+
+    def create_all(self, bind: Any, tables: Any = None, checkfirst: Any = True) -> None:  # noqa: ARG002, FBT002  # SQLAlchemy's own signature
+        from alembic.config import Config
+        from alembic.runtime.environment import EnvironmentContext
+
+        scripts = _scripts()
+        options: Any = {"destination_rev": "head", "fn": _steps(scripts)}
+        with EnvironmentContext(Config(), scripts, **options) as environment:
+            # The transaction is ours already, so that Alembic commits nothing.
+            environment.configure(connection=bind, version_table=VERSION_TABLE, target_metadata=metadata)
+            environment.run_migrations()
+
+
+def _steps(scripts: ScriptDirectory) -> Any:
+    def steps(standing: Any, _: Any) -> Any:
+        known = {script.revision for script in scripts.walk_revisions()}
+        if not known.issuperset(_heads(standing)):
+            msg = "the database was upgraded by a newer version of onfile; install that version"
+            raise StoreError(msg)
+        # As Alembic's own command does.
+        return scripts._upgrade_revs("head", standing)  # pyright: ignore[reportPrivateUsage]  # it offers no other way
+
+    return steps
+
+
+def _heads(standing: Any) -> tuple[str, ...]:
+    """Answer what Alembic calls the standing heads, of which we have one at most."""
+    if not standing:
+        return ()
+    return (standing,) if isinstance(standing, str) else tuple(standing)
+
+
+def _state(conn: Connection) -> SchemaState:
+    from alembic.autogenerate import compare_metadata
+    from alembic.runtime.migration import MigrationContext
+
+    context = MigrationContext.configure(
+        conn, opts={"version_table": VERSION_TABLE, "include_object": _ours, "compare_server_default": False}
+    )
+    found: list[Any] = compare_metadata(context, metadata)
+    head = _scripts().get_current_head() or ""
+    return SchemaState(
+        current=context.get_current_revision(), head=head, differences=tuple(_named(one) for one in found)
+    )
+
+
+def _ours(object_: Any, name: str | None, type_: str, reflected: bool, compare_to: Any) -> bool:  # noqa: FBT001  # Alembic calls it so
+    del object_, reflected, compare_to
+    return type_ != "table" or name in managed_tables()
+
+
+def _named(difference: Any) -> str:
+    if isinstance(difference, list):
+        return "; ".join(_named(one) for one in difference)  # pyright: ignore[reportUnknownVariableType]  # Alembic nests untyped lists
+    what, *about = difference
+    names = [str(getattr(one, "name", one)) for one in about if isinstance(one, str) or hasattr(one, "name")]
+    return f"{what.replace('_', ' ')}: {' '.join(names)}"
+
+
+def _scripts() -> ScriptDirectory:
+    try:
+        from alembic.script import ScriptDirectory as Directory
+    except ModuleNotFoundError:
+        msg = "migrations need Alembic: pip install 'onfile[cli]'"
+    else:
+        return Directory(str(_MIGRATIONS))
+    raise StoreError(msg)
