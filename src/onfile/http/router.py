@@ -3,7 +3,6 @@
 # No `from __future__ import annotations` here: FastAPI could not resolve `Annotated[Actor, Depends(actor)]`
 # written as text inside a function, and would take the actor from the query string.
 
-import logging
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -14,16 +13,12 @@ from starlette.responses import JSONResponse, Response
 
 from ..errors import OnfileError
 from ..memory import Memory
-from ..records import Actor
-from ..scopes import ScopeContext
 from ..wire.entries import WireEntry, entries_json
+from .own import add_own_routes
 from .problems import NO_STORE, documented, problem
+from .signed_in import NOT_SIGNED_IN, context_of, not_now
 
-_log = logging.getLogger("onfile.http")
-
-NOT_SIGNED_IN = "Sign in to see what is on file about you."
 NOT_ON_FILE = "No such fact is on file about you."
-NOT_NOW = "What is on file could not be reached; nothing was changed."
 
 
 class _AnyText(Convertor[str]):
@@ -51,7 +46,7 @@ class Forgotten(BaseModel):
 
 
 def memory_router(memory: Memory | None, *, actor: Callable[..., Any]) -> APIRouter:
-    """Build the routes `GET /agent/memories` and `DELETE /agent/memories/{id}` for your application.
+    """Build the routes by which a person reads, downloads and deletes what is theirs, for your application.
 
     Args:
         memory: What to read from; None for an application without memory, where nothing is on file.
@@ -78,13 +73,13 @@ def memory_router(memory: Memory | None, *, actor: Callable[..., Any]) -> APIRou
         """Answer every fact that applies to you, with the values that each one beat."""
         if calling is None:
             return problem(401, NOT_SIGNED_IN)
-        ctx = _context(calling, thread_id)
+        ctx = context_of(calling, thread_id)
         if memory is None:
             return Response(b"[]", media_type="application/json", headers=NO_STORE)
         try:
             entries = await memory.read_back(ctx)
         except OnfileError as error:
-            return _not_now("read", error)
+            return not_now("read", error)
         return Response(entries_json(entries), media_type="application/json", headers=NO_STORE)
 
     @router.delete(
@@ -105,13 +100,13 @@ def memory_router(memory: Memory | None, *, actor: Callable[..., Any]) -> APIRou
         """Delete a fact held at your own scope; there is no way back."""
         if calling is None:
             return problem(401, NOT_SIGNED_IN)
-        ctx = _context(calling, thread_id)
+        ctx = context_of(calling, thread_id)
         if memory is None:
             return problem(404, NOT_ON_FILE)
         try:
             outcome = await memory.forget(memory_id, ctx)
         except OnfileError as error:
-            return _not_now("forget", error)
+            return not_now("forget", error)
         if outcome.status == "forgotten":
             return JSONResponse({"forgotten": True}, headers=NO_STORE)
         if outcome.status == "forbidden":
@@ -119,6 +114,7 @@ def memory_router(memory: Memory | None, *, actor: Callable[..., Any]) -> APIRou
         # One answer for what does not exist and for what this person may not know of.
         return problem(404, NOT_ON_FILE)
 
+    add_own_routes(router, memory, signed_in)
     return router
 
 
@@ -126,17 +122,3 @@ _ThreadId = Annotated[
     str | None,
     Query(alias="threadId", description="The conversation the page was opened from, for your scope resolver."),
 ]
-
-
-def _context(calling: object, thread_id: str | None) -> ScopeContext:
-    if not isinstance(calling, Actor):
-        msg = f"the actor dependency returned {type(calling).__name__}; it must return an onfile.Actor, or None"
-        raise TypeError(msg)
-    # Never shared: a person reading their own page is alone with it, whoever is in the thread.
-    return ScopeContext(actor=calling, thread_id=thread_id or None, shared=False)
-
-
-def _not_now(act: str, error: OnfileError) -> Response:
-    # No traceback: the errors it was raised from are a driver's, whose text is not ours to vouch for.
-    _log.error("could not %s: %s: %s", act, type(error).__name__, error)
-    return problem(500, NOT_NOW)

@@ -1,0 +1,97 @@
+"""The routes about all of one's own at once: a download of it, and its deletion."""
+
+# No `from __future__ import annotations` here, as in the router.
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+from starlette.responses import JSONResponse, Response
+
+from ..errors import OnfileError
+from ..memory import Memory
+from ..provider import ForgetMemory, ListMemories, MemoryProvider
+from ..scopes import ScopeContext, actor_scope
+from ..wire.lines import dump_line
+from .problems import NO_STORE, documented, problem
+from .signed_in import NOT_SIGNED_IN, context_of, not_now
+
+JSON_LINES = "application/jsonl"
+_UNAUTHORIZED = documented(unauthorized="Nobody is signed in.")
+
+
+class AllForgotten(BaseModel):
+    """All of one's own is deleted."""
+
+    forgotten: int = Field(description="How many facts there were.")
+
+
+def add_own_routes(router: APIRouter, memory: Memory | None, signed_in: Any) -> None:
+    """Add `GET /agent/memory-export` and `DELETE /agent/memories`.
+
+    Args:
+        router: What they are added to.
+        memory: What to read from; None for an application without memory, where nothing is on file.
+        signed_in: The dependency on the host's actor.
+    """
+
+    @router.get(
+        "/agent/memory-export",
+        summary="Download all that is on file as your own",
+        response_class=Response,
+        responses={200: {"description": "One JSON object a line.", "content": {JSON_LINES: {}}}, **_UNAUTHORIZED},
+    )
+    async def export_memories(  # pyright: ignore[reportUnusedFunction]  # the decorator registers it
+        calling: Annotated[Any, signed_in],
+    ) -> Response:
+        """Answer every fact held at your own scope, with who said it and when."""
+        if calling is None:
+            return problem(401, NOT_SIGNED_IN)
+        ctx = context_of(calling, None)
+        try:
+            lines = [] if memory is None else await _own_lines(memory.provider, ctx)
+        except OnfileError as error:
+            return not_now("export", error)
+        return Response(
+            "".join(f"{line}\n" for line in lines).encode("utf-8", "replace"),
+            media_type=JSON_LINES,
+            headers={**NO_STORE, "Content-Disposition": 'attachment; filename="memories.jsonl"'},
+        )
+
+    @router.delete(
+        "/agent/memories",
+        summary="Delete all facts of your own",
+        response_model=AllForgotten,
+        responses=_UNAUTHORIZED,
+    )
+    async def forget_memories(  # pyright: ignore[reportUnusedFunction]  # the decorator registers it
+        calling: Annotated[Any, signed_in],
+    ) -> Response:
+        """Delete every fact held at your own scope and answer how many there were; there is no way back."""
+        if calling is None:
+            return problem(401, NOT_SIGNED_IN)
+        ctx = context_of(calling, None)
+        try:
+            count = 0 if memory is None else await _forget_own(memory.provider, ctx)
+        except OnfileError as error:
+            return not_now("forget", error)
+        return JSONResponse({"forgotten": count}, headers=NO_STORE)
+
+
+async def _own_lines(provider: MemoryProvider, ctx: ScopeContext) -> list[str]:
+    own = actor_scope(ctx.actor)
+    # A store with an administrator's side knows when a key was first on file, and lists what has expired.
+    export: Any = getattr(provider, "export", None)
+    if export is not None:
+        return [dump_line(kept.record, created_at=kept.created_at) async for kept in export(scopes=[own])]
+    records = [one for one in await provider.list(ListMemories(scopes=(own,), ctx=ctx)) if one.scope == own]
+    return [dump_line(record, created_at=record.updated_at) for record in sorted(records, key=lambda one: one.key)]
+
+
+async def _forget_own(provider: MemoryProvider, ctx: ScopeContext) -> int:
+    forget_all: Any = getattr(provider, "forget_all", None)
+    if forget_all is not None:
+        return await forget_all(actor=ctx.actor)
+    own = actor_scope(ctx.actor)
+    ids = [one.id for one in await provider.list(ListMemories(scopes=(own,), ctx=ctx)) if one.scope == own]
+    return sum([await provider.forget(ForgetMemory(id=one, ctx=ctx)) for one in ids])

@@ -1,0 +1,99 @@
+"""A person takes along all that is theirs, and deletes all of it, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from onfile.errors import StoreError
+from onfile.http import memory_router
+from onfile.memory import Memory
+from onfile.records import Actor
+from onfile.stores import SqlMemoryProvider, StoredMemory
+from onfile.testing import InMemoryMemoryProvider
+from tests.facts import fact
+
+ANA = Actor(id="ana", tenant_ref="acme")
+RECORDS = [
+    fact("units", "miles", id="mem_1"),
+    fact("日付", "<b>ISO</b>", id="mem_2", author="human"),
+    fact("labels", scope="tenant:acme", id="mem_3"),
+    fact("units", scope="actor:bob", id="mem_4"),
+    fact("units", scope="actor:ana ", id="mem_5"),
+]
+
+
+@asynccontextmanager
+async def client(memory: Memory | None, *, who: Actor | None = ANA):
+    app = FastAPI()
+    app.include_router(memory_router(memory, actor=lambda: who))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://onfile.test") as opened:
+        yield opened
+
+
+@pytest.fixture(params=["sql", "testing"])
+async def provider(request, tmp_path):
+    if request.param == "testing":
+        yield InMemoryMemoryProvider(records=RECORDS)
+        return
+    store = SqlMemoryProvider.from_url(f"sqlite:///{tmp_path}/facts.db")
+    await store.setup()
+    await store.restore([StoredMemory(record=record, created_at=record.updated_at) for record in RECORDS])
+    yield store
+    await store.aclose()
+
+
+async def test_a_person_downloads_all_at_their_own_scope_with_origin_and_dates(provider):
+    async with client(Memory(provider)) as http:
+        answer = await http.get("/agent/memory-export")
+
+    lines = [json.loads(line) for line in answer.text.splitlines()]
+    assert answer.headers["content-type"] == "application/jsonl"
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert [line["id"] for line in lines] == ["mem_1", "mem_2"]
+    assert lines[1]["text"] == "<b>ISO</b>"
+    assert {"author", "origin", "updated_at", "created_at"} <= lines[0].keys()
+
+
+async def test_a_person_deletes_all_of_their_own_and_the_count_is_the_count(provider):
+    async with client(Memory(provider)) as http:
+        first = await http.delete("/agent/memories")
+        again = await http.delete("/agent/memories")
+        left = (await http.get("/agent/memories")).json()
+
+    assert (first.status_code, first.json(), again.json()) == (200, {"forgotten": 2}, {"forgotten": 0})
+    assert first.headers["cache-control"] == "no-store"
+    assert [entry["id"] for entry in left] == ["mem_3"]
+
+
+async def test_without_memory_there_is_nothing_to_take_along_or_to_delete():
+    async with client(None) as http:
+        assert (await http.get("/agent/memory-export")).content == b""
+        assert (await http.delete("/agent/memories")).json() == {"forgotten": 0}
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/agent/memory-export"), ("DELETE", "/agent/memories")])
+async def test_nobody_signed_in_is_told_to_sign_in_with_or_without_memory(method, path):
+    for memory in (None, Memory(InMemoryMemoryProvider(records=RECORDS))):
+        async with client(memory, who=None) as http:
+            answer = await http.request(method, path)
+        assert (answer.status_code, answer.headers["cache-control"]) == (401, "no-store")
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/agent/memory-export"), ("DELETE", "/agent/memories")])
+async def test_a_store_that_is_away_is_told_in_our_words(method, path):
+    class Away(InMemoryMemoryProvider):
+        async def list(self, request):
+            msg = "secret words"
+            raise StoreError(msg)
+
+    async with client(Memory(Away())) as http:
+        answer = await http.request(method, path)
+
+    assert answer.status_code == 500
+    assert "secret" not in answer.text
