@@ -43,7 +43,7 @@ def conform(
 
     Example: [bold]onfile conform my.app:make_provider[/]
     """
-    made = _loaded(factory)
+    made = loaded(factory)
     report = finish(_conform(made, show=sys.stderr.isatty() and not as_json))
     if as_json:
         write_json(
@@ -73,10 +73,11 @@ async def _conform(made: Callable[[], Any], *, show: bool) -> "ConformReport":
         return await try_all(made, on_result=lambda _: progress.advance(task))
 
 
-def _loaded(factory: str) -> Callable[[], Any]:
+def loaded(factory: str) -> Callable[[], Any]:
+    """Import what MODULE:NAME names, from the current directory too."""
     module_name, colon, name = factory.partition(":")
     if not (module_name and colon and name):
-        msg = "name the provider's factory as MODULE:NAME, such as my.app:make_provider"
+        msg = "name the factory as MODULE:NAME, such as my.app:make_provider"
         raise Failure(msg)
     # As uvicorn does: whoever writes a provider runs this beside it.
     sys.path.insert(0, os.getcwd())
@@ -92,7 +93,7 @@ def _loaded(factory: str) -> Callable[[], Any]:
         msg = f"{module_name} has no {name}"
         raise Failure(msg) from None
     if not callable(found):
-        msg = f"{factory} is a {type(found).__name__}; it must be a callable that answers a fresh provider"
+        msg = f"{factory} is a {type(found).__name__}; it must be a callable that answers a fresh one each time"
         raise Failure(msg)
     return found
 

@@ -7,16 +7,17 @@ import threading
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import OnfileError
 from .failures import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Coroutine
 
     from sqlalchemy.engine import URL
 
+    from ..recall import Embedder
     from ..stores import SqlMemoryProvider
 
 
@@ -60,13 +61,35 @@ def place_of(given: str) -> Place:
 
 
 @asynccontextmanager
-async def opened(given: str, *, make: bool = False) -> AsyncGenerator[SqlMemoryProvider]:
+async def opened(
+    given: str, *, make: bool = False, embedder: Embedder | None = None
+) -> AsyncGenerator[SqlMemoryProvider]:
     """Open the database with its tables in place, and close it whatever happens.
+
+    Args:
+        given: A URL, a path, or "" for the default file.
+        make: The command may start a new SQLite file.
+        embedder: What turns texts into vectors, for commands that need it.
+
+    Raises:
+        Failure: It cannot be opened.
+    """
+    async with reached(given, make=make, embedder=embedder) as provider:
+        await _in_words(provider.setup(), place_of(given))
+        yield provider
+
+
+@asynccontextmanager
+async def reached(
+    given: str, *, make: bool = False, embedder: Embedder | None = None
+) -> AsyncGenerator[SqlMemoryProvider]:
+    """Connect to the database as it stands, and close it whatever happens.
 
     Args:
         given: A URL, a path, or "" for the default file.
         make: The command may start a new SQLite file. Where it may not, a mistyped path is told
             as such instead of answered from an empty file.
+        embedder: What turns texts into vectors, for commands that need it.
 
     Raises:
         Failure: It cannot be opened.
@@ -78,22 +101,29 @@ async def opened(given: str, *, make: bool = False) -> AsyncGenerator[SqlMemoryP
     from ..stores import SqlMemoryProvider
 
     try:
-        provider = SqlMemoryProvider.from_url(place.url)
+        provider = SqlMemoryProvider.from_url(place.url, embedder)
     except TypeError as error:
         # A database that SQLAlchemy knows and onfile does not; the words name its kind and nothing else.
         raise Failure(str(error)) from None
     try:
-        await _set_up(provider, place)
+        await _in_words(_connected(provider), place)
         yield provider
     finally:
         await provider.aclose()
         await _driver_threads_ended()
 
 
-async def _set_up(provider: SqlMemoryProvider, place: Place) -> None:
+async def _connected(provider: SqlMemoryProvider) -> None:
+    async with provider.engine.connect() as conn:
+        if provider.engine.dialect.name == "sqlite":
+            # SQLite looks into a file only when it is asked for something in it.
+            await conn.exec_driver_sql("PRAGMA schema_version")
+
+
+async def _in_words(step: Coroutine[Any, Any, None], place: Place) -> None:
     why: str
     try:
-        await provider.setup()
+        await step
     except OnfileError:
         raise
     except Exception as error:  # noqa: BLE001  # each driver has its own; all mean that the database cannot be used

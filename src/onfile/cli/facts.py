@@ -9,7 +9,7 @@ import typer
 from .failures import Failure
 from .loop import finish
 from .options import AsJson, Database, RecordId, Tenant, explained
-from .output import console, note, write, write_json
+from .output import console, counted, note, write, write_json
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -28,6 +28,7 @@ def add_to(application: typer.Typer) -> None:
     application.command("list", help=explained(list_facts), rich_help_panel=panel)(list_facts)
     application.command("publish", help=explained(publish), rich_help_panel=panel)(publish)
     application.command("forget", help=explained(forget), rich_help_panel=panel)(forget)
+    application.command("erase", help=explained(erase), rich_help_panel=panel)(erase)
     application.command("pin", help=explained(pin), rich_help_panel=panel)(pin)
     application.command("unpin", help=explained(unpin), rich_help_panel=panel)(unpin)
 
@@ -90,26 +91,53 @@ def publish(
 
 
 def forget(
-    id: RecordId,  # noqa: A002  # the record's own field name
+    id: Annotated[  # noqa: A002  # the record's own field name
+        str | None, typer.Argument(metavar="ID", help="The fact's id, as 'onfile list' shows it.", show_default=False)
+    ] = None,
     *,
     actor: Annotated[
         str, typer.Option("--actor", metavar="ID", help="Whose fact it is, by the actor's id.", show_default=False)
     ],
     tenant: Tenant = None,
+    everything: Annotated[bool, typer.Option("--all", help="All facts at the actor's own scope, and no ID.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     as_json: AsJson = False,
     db: Database = "",
 ) -> None:
-    """Delete one fact for the person it is about: text, index and log, for good.
+    """Delete one fact, or all, for the person they are about: text, index and log, for good.
 
     The rule is the one of the person's own page: only what is held at the actor's own scope can be deleted,
     nothing wider, and an id that the actor cannot see is as unknown as one that does not exist.
 
     Example: [bold]onfile forget mem_01KGENV700JV36Q7GS2BKFWKJD --actor ana --yes[/]
     """
+    if (id is None) != everything:
+        msg = "name the fact by its id, or say --all for everything at the actor's own scope"
+        raise Failure(msg)
     if not yes:
-        _ask()
-    finish(_forget(db, id, actor=actor, tenant=tenant, as_json=as_json))
+        _ask("Delete this fact for good?" if id else "Delete everything at this person's own scope for good?")
+    if id is None:
+        _tell_count(finish(_forget_all(db, actor=actor)), as_json=as_json)
+    else:
+        finish(_forget(db, id, actor=actor, tenant=tenant, as_json=as_json))
+
+
+def erase(
+    scope: Annotated[
+        str, typer.Option("--scope", metavar="SCOPE", help="The scope, byte for byte: tenant:acme.", show_default=False)
+    ],
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    as_json: AsJson = False,
+    db: Database = "",
+) -> None:
+    """Delete all facts at one scope, for good: an operator's act. The number is how many there were.
+
+    Example: [bold]onfile erase --scope tenant:acme --yes[/]
+    """
+    if not yes:
+        _ask("Delete everything at this scope for good?")
+    _tell_count(finish(_erase(db, scope)), as_json=as_json)
 
 
 def pin(
@@ -229,6 +257,28 @@ async def _forget(db: str, id: str, *, actor: str, tenant: str | None, as_json: 
         sys.stdout.write("forgotten\n")
 
 
+async def _forget_all(db: str, *, actor: str) -> int:
+    from ..records import Actor
+    from .database import opened
+
+    async with opened(db) as provider:
+        return await provider.forget_all(actor=Actor(id=actor))
+
+
+async def _erase(db: str, scope: str) -> int:
+    from .database import opened
+
+    async with opened(db) as provider:
+        return await provider.erase(scope=scope, elevated=True)
+
+
+def _tell_count(count: int, *, as_json: bool) -> None:
+    if as_json:
+        write_json({"forgotten": count})
+    else:
+        write(f"{counted(count, 'fact')} forgotten\n")
+
+
 async def _pin(db: str, id: str, *, pinned: bool, as_json: bool) -> None:  # noqa: A002  # the record's own field name
     from .database import opened
 
@@ -243,11 +293,11 @@ async def _pin(db: str, id: str, *, pinned: bool, as_json: bool) -> None:  # noq
         sys.stdout.write("pinned\n" if pinned else "unpinned\n")
 
 
-def _ask() -> None:
+def _ask(question: str) -> None:
     if not sys.stdin.isatty():
         msg = "deleting cannot be undone; say --yes where nobody can be asked"
         raise Failure(msg)
-    if not typer.confirm("Delete this fact for good?", err=True):
+    if not typer.confirm(question, err=True):
         msg = "nothing was deleted"
         raise Failure(msg)
 

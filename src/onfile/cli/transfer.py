@@ -72,7 +72,7 @@ def import_facts(
     if skip and replace:
         msg = "--skip and --replace contradict each other; choose one"
         raise Failure(msg)
-    with _progress() as progress:
+    with progress_bar() as progress:
         reading = _read(file, progress)
         if not skip and not replace:
             _refuse_repeated(reading.good)
@@ -90,6 +90,10 @@ def export_facts(
         list[str] | None,
         typer.Option("--scope", metavar="SCOPE", help="Only what is held at this scope; repeat it for several."),
     ] = None,
+    actor: Annotated[
+        str | None,
+        typer.Option("--actor", metavar="ID", help="Only what is held at this person's own scope, for their request."),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="Write to this file instead of standard output."),
@@ -100,6 +104,11 @@ def export_facts(
 
     Example: [bold]onfile export --scope tenant:acme --out acme.jsonl[/]
     """
+    if actor is not None:
+        if scope:
+            msg = "--scope and --actor contradict each other; choose one"
+            raise Failure(msg)
+        scope = [_own_scope(actor)]
     if out is None:
         finish(_export(db, scope, sys.stdout))
         return
@@ -112,6 +121,13 @@ def export_facts(
     finally:
         part.unlink(missing_ok=True)
     note(f"{counted(written, 'fact')} written to {out}")
+
+
+def _own_scope(actor: str) -> str:
+    from ..records import Actor
+    from ..scopes import actor_scope
+
+    return actor_scope(Actor(id=actor))
 
 
 async def _export(db: str, scopes: list[str] | None, stream: Any) -> int:
@@ -251,7 +267,7 @@ def _listed(names: list[str]) -> str:
 
 
 @contextmanager
-def _progress() -> "Generator[Progress]":
+def progress_bar() -> "Generator[Progress]":
     """Show a bar to a person at a terminal, and nothing to anything else."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -1,0 +1,124 @@
+"""An operator brings a database up to date, hears how it is, and gives back its room."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from tests.facts import fact
+
+SECRET = "the-vault-opens-at-noon"
+
+
+def test_an_upgrade_makes_a_database_and_a_second_one_changes_nothing(onfile):
+    assert onfile("db", "upgrade", "--db", "new.db").out == "at revision 0001\n"
+    assert onfile("db", "upgrade", "--db", "new.db").code == 0
+    assert onfile("db", "check", "--db", "new.db").out == "the tables are as defined\n"
+    assert onfile("db", "current", "--db", "new.db", "--json").json == {"current": "0001", "head": "0001"}
+
+
+def test_a_database_that_setup_made_is_pending_until_it_is_taken_over(onfile, on_file, stored):
+    db = on_file(fact())
+    before = stored(db)
+
+    checked = onfile("db", "check", "--db", db)
+    onfile("db", "upgrade", "--db", db)
+
+    assert checked.code == 1
+    assert "onfile db upgrade" in checked.err
+    assert onfile("db", "check", "--db", db).code == 0
+    assert stored(db) == before
+
+
+def test_to_look_at_a_database_does_not_make_its_tables(onfile):
+    sqlite3.connect("empty.db").close()
+
+    assert onfile("db", "current", "--db", "empty.db").out.startswith("at revision none")
+    assert sqlite3.connect("empty.db").execute("SELECT name FROM sqlite_master").fetchall() == []
+
+
+def test_the_statements_are_printed_without_opening_a_database(onfile):
+    ended = onfile("db", "sql", "--db", "postgresql://nobody@nowhere.invalid/facts")
+
+    assert ended.code == 0
+    assert "CREATE TABLE agent_memory " in ended.out
+
+
+def test_the_doctor_counts_and_says_what_to_do_and_quotes_no_fact(onfile, on_file):
+    pins = [fact(f"pin {number}", pinned=True, scope="tenant:acme") for number in range(21)]
+    db = on_file(
+        fact("k" * 65, SECRET + "x" * 240), fact(scope="Actor:ana"), fact(scope="global"), fact(scope="team:1"), *pins
+    )
+    onfile("db", "upgrade", "--db", db)
+
+    ended = onfile("db", "doctor", "--db", db, "--json")
+    spoken = onfile("db", "doctor", "--db", db)
+
+    assert (ended.code, spoken.code) == (1, 1)
+    assert ended.json["rows"] == {"actor": 1, "tenant": 21, "global": 1, "other": 2}
+    assert (ended.json["long_facts"], ended.json["long_keys"], ended.json["overpinned_scopes"]) == (1, 1, 1)
+    assert [finding["needs_action"] for finding in ended.json["findings"]] == [False, False, True]
+    assert "onfile unpin" in spoken.out
+    assert SECRET not in ended.out + spoken.out
+    assert "acme" not in ended.out + spoken.out
+
+
+def test_a_healthy_database_has_nothing_to_do(onfile):
+    onfile("db", "upgrade", "--db", "new.db")
+
+    ended = onfile("db", "doctor", "--db", "new.db")
+
+    assert ended.code == 0
+    assert ended.out.endswith("nothing to do\n")
+
+
+def test_a_vacuum_keeps_every_fact_and_empties_the_log(onfile, on_file, stored, tmp_path):
+    db = on_file(*(fact(f"key {number}") for number in range(50)))
+    before = stored(db)
+
+    assert onfile("db", "vacuum", "--db", db).code == 0
+
+    assert stored(db) == before
+    log = tmp_path / "facts.db-wal"
+    assert not log.exists() or log.stat().st_size == 0
+
+
+def test_a_sweep_deletes_what_has_expired(onfile, on_file, stored):
+    db = on_file(fact(id="mem_1"), fact("b", id="mem_2"))
+    with sqlite3.connect(db) as conn:
+        conn.execute("UPDATE agent_memory SET expires_at = '2020-01-01T00:00:00.000000+00:00' WHERE id = 'mem_1'")
+
+    doctor = onfile("db", "doctor", "--db", db)
+    ended = onfile("db", "sweep", "--db", db)
+
+    assert "1 fact expired and is still on file: run 'onfile db sweep'" in doctor.out
+    assert ended.out == "1 expired fact and 0 receipts deleted\n"
+    assert [memory.record.id for memory in stored(db)] == ["mem_2"]
+
+
+def test_everything_of_one_person_is_exported_and_forgotten_and_nothing_else(onfile, on_file, stored):
+    db = on_file(fact("a"), fact("b"), fact("c", scope="actor:ana b"), fact("d", scope="global", id="mem_d"))
+
+    exported = onfile("export", "--db", db, "--actor", "ana")
+    forgotten = onfile("forget", "--all", "--actor", "ana", "--yes", "--db", db)
+    again = onfile("forget", "--all", "--actor", "ana", "--yes", "--db", db, "--json")
+
+    assert exported.out.count("\n") == 2
+    assert (forgotten.out, again.json) == ("2 facts forgotten\n", {"forgotten": 0})
+    assert {memory.record.key for memory in stored(db)} == {"c", "d"}
+
+
+def test_an_operator_erases_one_scope_and_is_told_the_count(onfile, on_file, stored):
+    db = on_file(fact("a", scope="tenant:acme"), fact("b", scope="tenant:acme-corp"))
+
+    ended = onfile("erase", "--scope", "tenant:acme", "--yes", "--db", db)
+
+    assert ended.out == "1 fact forgotten\n"
+    assert [memory.record.key for memory in stored(db)] == ["b"]
+
+
+def test_forgetting_takes_an_id_or_all_and_never_both_or_neither(onfile, on_file):
+    db = on_file(fact(id="mem_1"))
+
+    for arguments in (["mem_1", "--all"], []):
+        ended = onfile("forget", *arguments, "--actor", "ana", "--yes", "--db", db)
+        assert (ended.code, ended.err.count("\n")) == (2, 1)
