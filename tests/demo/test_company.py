@@ -1,6 +1,8 @@
 """The demo is what it says: enough of everything, the same on every machine, and never back from the dead."""
 
-from collections import Counter
+from collections from operator import attrgetter
+
+import Counter
 
 import pytest
 
@@ -49,7 +51,7 @@ async def test_loading_restores_every_fact_exactly_and_a_second_time_does_nothin
     assert await load_demo(provider) == list(ACTORS)
     assert await load_demo(provider) == list(ACTORS)
     stored = [memory async for memory in provider.export()]
-    key = lambda record: record.id  # noqa: E731
+    key = attrgetter("id")
     assert sorted((memory.record for memory in stored), key=key) == sorted(demo_records(), key=key)
     assert {memory.created_at for memory in stored} == {line.created_at for line in demo_lines()}
 

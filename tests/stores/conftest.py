@@ -74,7 +74,7 @@ async def engine(url: str) -> AsyncIterator[AsyncEngine]:
 @pytest.fixture
 async def desk(engine: AsyncEngine) -> AsyncIterator[Desk]:
     """A store that is set up, on a host's engine, with a clock that moves on by itself."""
-    desk = Desk(store=None)  # type: ignore[arg-type]  # the store needs the desk's clock first
+    desk = Desk(store=None)  # the store needs the desk's clock first
     desk.store = SqlMemoryProvider(engine, clock=desk.clock)
     await desk.store.setup()
     yield desk
