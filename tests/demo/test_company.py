@@ -1,8 +1,7 @@
 """The demo is what it says: enough of everything, the same on every machine, and never back from the dead."""
 
-from collections from operator import attrgetter
-
-import Counter
+from collections import Counter
+from operator import attrgetter
 
 import pytest
 
