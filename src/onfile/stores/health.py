@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import and_, case, func, literal_column, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -63,7 +63,8 @@ async def health_of(
             return int((await conn.execute(statement)).scalar_one())
 
         async def by_name(statement: Any) -> dict[str, int]:
-            return {str(name): int(count) for name, count in (await conn.execute(statement)).all()}
+            rows: list[Any] = list((await conn.execute(statement)).all())
+            return {str(row[0]): int(row[1]) for row in rows}
 
         def how_many(*conditions: Any) -> Any:
             return select(func.count()).select_from(agent_memory).where(*conditions)
@@ -117,7 +118,7 @@ def _kind() -> Any:
 
 
 def _literal(sql: str) -> Any:
-    return literal_column(sql)
+    return cast("Any", literal_column(sql))
 
 
 async def _version(conn: AsyncConnection, dialect: str) -> str:
