@@ -30,6 +30,8 @@ class Indexed:
     pinned: bool
     updated_us: int
     """When the text was written, in microseconds since 1970."""
+    expires_us: int | None = None
+    """From when on it must not be found, in microseconds since 1970; None for never."""
     vector: bytes | None = None
 
 
@@ -40,7 +42,7 @@ class ScopeIndex:
     read from the database, and a search that sees a later one applies what changed since.
     """
 
-    __slots__ = ("_slots", "identities", "lock", "pinned", "postings", "revision", "updated", "vectors")
+    __slots__ = ("_expiring", "_slots", "identities", "lock", "pinned", "postings", "revision", "updated", "vectors")
 
     def __init__(self, *, revision: int, dimensions: int = 0, numpy: Any | None = None) -> None:
         self.lock = threading.Lock()
@@ -51,6 +53,7 @@ class ScopeIndex:
         self.pinned: set[int] = set()
         self.vectors = VectorRows(dimensions, numpy) if numpy is not None and dimensions else None
         self._slots: dict[str, int] = {}
+        self._expiring: dict[str, int] = {}
 
     def __len__(self) -> int:
         return self.postings.living
@@ -76,6 +79,8 @@ class ScopeIndex:
             self.updated.append(fact.updated_us)
             if fact.pinned:
                 self.pinned.add(slot)
+            if fact.expires_us is not None:
+                self._expiring[fact.id] = fact.expires_us
             blobs.append(fact.vector)
         if self.vectors is not None:
             self.vectors.add(blobs)
@@ -89,10 +94,18 @@ class ScopeIndex:
         self.put(facts)
         self.revision = revision
 
+    def expire(self, now_us: int) -> None:
+        """Let go of what has expired, for good: a new expiry comes as a change."""
+        if self._expiring:
+            with self.lock:
+                for id_ in [id_ for id_, expires_us in self._expiring.items() if expires_us <= now_us]:
+                    self._drop(id_)
+
     def _drop(self, id_: str, *, upcoming: int = 0) -> None:
         slot = self._slots.pop(id_, None)
         if slot is None:
             return
+        self._expiring.pop(id_, None)
         self.postings.drop(slot)
         self.pinned.discard(slot)
         # Slots of the batch under way have no vector yet; ids come once in a batch.

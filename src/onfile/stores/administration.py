@@ -12,6 +12,7 @@ from ..scopes import actor_scope
 from . import statements
 from .admin import BrowseMemories, EditMemory, EditOutcome, MemoryPage, SweepReport
 from .browsing import page_of
+from .derived import after_row_set
 from .erasures import at_scope, expired_by, with_id
 from .history import MemoryChange, MemoryDeletion, deletions_after, history_of
 from .restore import RestoreReport, put_back
@@ -154,7 +155,10 @@ class SqlAdministration:
 
         async def work(transaction: Transaction) -> bool:
             new = {"of_id": id, "new_expires_at": expires_at}
-            return bool((await transaction.conn.execute(statements.SET_EXPIRY, new)).rowcount)
+            if not (await transaction.conn.execute(statements.SET_EXPIRY, new)).rowcount:
+                return False
+            await after_row_set(transaction.conn, id)
+            return True
 
         return await self._database.transact(work)
 

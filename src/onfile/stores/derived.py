@@ -9,7 +9,7 @@ the scope holds, and which record each revision was about.
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
     BigInteger,
@@ -39,7 +39,7 @@ KEPT_CHANGES = 1_000
 """How many of a scope's latest changes an index can catch up with; one further behind is built anew."""
 _PRUNED_EVERY = 200
 
-_TABLE = {"mysql_engine": "InnoDB", "mariadb_engine": "InnoDB"}
+_TABLE: Any = {"mysql_engine": "InnoDB", "mariadb_engine": "InnoDB"}
 
 agent_memory_revision = Table(
     "agent_memory_revision",
@@ -111,8 +111,8 @@ async def after_text_removed(conn: AsyncConnection, places: Sequence[tuple[str, 
     await note_changes(conn, places)
 
 
-async def after_pin_set(conn: AsyncConnection, id_: str) -> None:
-    """Note that a record's pin was set or cleared."""
+async def after_row_set(conn: AsyncConnection, id_: str) -> None:
+    """Note that something other than a record's text was set: its pin, or when it expires."""
     scope = (await conn.execute(_SCOPE_OF, {"of_id": id_})).scalar_one()
     await note_changes(conn, [(id_, scope)])
 

@@ -172,7 +172,8 @@ class Embedding:
     def _check(self, vectors: Sequence[Sequence[float]], count: int) -> None:
         sizes = {len(vector) for vector in vectors}
         if len(vectors) != count or sizes != {self.dimensions}:
-            msg = f"{count} texts came back as {len(vectors)} vectors of {sorted(sizes)}, not {self.dimensions}, dimensions"
+            got = f"{len(vectors)} vectors of {sorted(sizes)} dimensions"
+            msg = f"{count} texts came back as {got}, not of {self.dimensions}"
             raise ValueError(msg)
 
     def _tell(self, error: BaseException, consequence: str) -> None:

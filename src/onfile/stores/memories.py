@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,7 +13,7 @@ from ..scopes import actor_scope, check_actor
 from ..writes import Step, judge_write
 from . import statements
 from .administration import SqlAdministration
-from .derived import after_pin_set
+from .derived import after_row_set
 from .dialects import build_engine, database_of
 from .embedding import Embedding, ReindexProgress
 from .erasures import with_id
@@ -130,25 +129,7 @@ class SqlMemoryProvider(SqlAdministration):
 
         Places for which too few keys match are filled narrowest scope first, then newest, then key.
         """
-        expired = await self._expired(request.scopes)
-        if not expired:
-            return await self._search.records(request)
-        # Expired facts may take places, so that many more keys are asked for and then let go.
-        wider = replace(request, limit=None if request.limit is None else request.limit + len(expired))
-        records = [record for record in await self._search.records(wider) if record.id not in expired]
-        return _best_keys(records, request.limit)
-
-    async def _expired(self, scopes: Sequence[str]) -> set[str]:
-        now, kept = self._keeper.now(), [scope for scope in dict.fromkeys(scopes) if keepable_token(scope)]
-
-        async def work(conn: AsyncConnection) -> set[str]:
-            ids: set[str] = set()
-            for start in range(0, len(kept), _SCOPES_AT_ONCE):
-                some = {"scopes": kept[start : start + _SCOPES_AT_ONCE], "now": now}
-                ids.update((await conn.execute(statements.EXPIRED, some)).scalars())
-            return ids
-
-        return await self._database.read(work) if kept else set()
+        return await self._search.records(request, now=self._keeper.now())
 
     async def write(self, request: StoreMemory) -> MemoryRecord:
         """Keep the fact and return the record that now stands at its scope and key.
@@ -232,7 +213,7 @@ class SqlMemoryProvider(SqlAdministration):
             changed = await transaction.conn.execute(statements.SET_PIN, {"of_id": id, "new_pinned": pinned})
             if not changed.rowcount:
                 return False
-            await after_pin_set(transaction.conn, id)
+            await after_row_set(transaction.conn, id)
             row = (await transaction.conn.execute(statements.BY_ID, {"of_id": id})).one()
             change = "pinned" if pinned else "unpinned"
             await self._keeper.ledger.changed(transaction.conn, record_of(row), change, at=self._keeper.now())
@@ -244,20 +225,12 @@ class SqlMemoryProvider(SqlAdministration):
         self, *, scopes: Sequence[str], query: str, limit: int = 20, others: int = 20
     ) -> Sequence[ExplainedKey]:
         """Say why a search answers what it does: each key's scores and rank, and the next best that are left out."""
-        return await self._search.explain(scopes, query, limit=limit, others=others)
+        return await self._search.explain(scopes, query, limit=limit, others=others, now=self._keeper.now())
 
     async def reindex(self) -> AsyncIterator[ReindexProgress]:
         """Give every fact that lacks one its vector, yielding progress; call it again to go on after a failure."""
         async for progress in self._embedding.reindex():
             yield progress
-
-
-def _best_keys(records: Sequence[MemoryRecord], limit: int | None) -> list[MemoryRecord]:
-    """Keep the records of pinned keys and of the first `limit` others, in their order."""
-    pinned = {key_identity(record.key) for record in records if record.pinned}
-    others = list(dict.fromkeys(key for record in records if (key := key_identity(record.key)) not in pinned))
-    chosen = pinned.union(others if limit is None else others[:limit])
-    return [record for record in records if key_identity(record.key) in chosen]
 
 
 def _id_at(now: datetime) -> Callable[[], str]:

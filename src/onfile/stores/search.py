@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, select
+from sqlalchemy import and_, bindparam, or_, select
 
 from ..recall.cache import IndexCache
 from ..recall.fusion import lexical_weight
@@ -17,7 +17,7 @@ from ..recall.tokens import has_words, tokenise
 from .derived import agent_memory_change, agent_memory_revision, agent_memory_vector
 from .embedding import Embedding
 from .rows import keepable_token, records_of
-from .schema import agent_memory
+from .schema import agent_memory, utc_time
 from .statements import RECORD
 
 if TYPE_CHECKING:
@@ -49,12 +49,14 @@ _CHANGES: Any = (
     .order_by(agent_memory_change.c.revision)
 )
 _THIS_VECTOR = and_(v.memory_id == m.id, v.model == bindparam("of_model"), v.dimensions == bindparam("of_dimensions"))
-_WORDS: Any = select(m.id, m.key_identity, m.key, m.text, m.pinned, m.updated_at)
+_WORDS: Any = select(m.id, m.key_identity, m.key, m.text, m.pinned, m.updated_at, m.expires_at)
 _WORDS_AND_VECTORS: Any = _WORDS.add_columns(v.vector).select_from(
     agent_memory.outerjoin(agent_memory_vector, _THIS_VECTOR)
 )
 _AT_KEYS: Any = select(*RECORD, m.key_identity).where(
-    m.scope.in_(bindparam("scopes", expanding=True)), m.key_identity.in_(bindparam("identities", expanding=True))
+    m.scope.in_(bindparam("scopes", expanding=True)),
+    m.key_identity.in_(bindparam("identities", expanding=True)),
+    or_(m.expires_at.is_(None), m.expires_at > bindparam("now", type_=utc_time())),
 )
 """The rows of some keys, from the table itself: an index says which keys, never what a fact says."""
 
@@ -88,7 +90,7 @@ class Search:
         self._cache = cache if cache is not None else IndexCache()
         self._loading: dict[tuple[int, str], asyncio.Lock] = {}
 
-    async def records(self, request: SearchMemories) -> list[MemoryRecord]:
+    async def records(self, request: SearchMemories, *, now: datetime) -> list[MemoryRecord]:
         """Answer the records of the best keys, most relevant first; see the provider protocol."""
         scopes = _keepable(request.scopes)
         if not scopes:
@@ -96,13 +98,15 @@ class Search:
         question = await self._question(request.query, request.limit)
 
         async def work(conn: AsyncConnection) -> list[MemoryRecord]:
-            ranked = await self._rank(await self._indexes(conn, scopes), question)
-            by_key = await _rows_of(conn, scopes, ranked)
+            ranked = await self._rank(await self._indexes(conn, scopes), question, now)
+            by_key = await _rows_of(conn, scopes, ranked, now)
             return [record for key in ranked for record in by_key.get(key.identity, ())]
 
         return await self._database.read(work)
 
-    async def explain(self, scopes: Sequence[str], query: str, *, limit: int, others: int) -> list[ExplainedKey]:
+    async def explain(
+        self, scopes: Sequence[str], query: str, *, limit: int, others: int, now: datetime
+    ) -> list[ExplainedKey]:
         """Answer the keys that a search returns, and the next best `others` that it leaves out."""
         scopes = _keepable(scopes)
         if not scopes:
@@ -110,8 +114,8 @@ class Search:
         question = await self._question(query, limit + others)
 
         async def work(conn: AsyncConnection) -> list[ExplainedKey]:
-            ranked = await self._rank(await self._indexes(conn, scopes), question)
-            by_key = await _rows_of(conn, scopes, ranked)
+            ranked = await self._rank(await self._indexes(conn, scopes), question, now)
+            by_key = await _rows_of(conn, scopes, ranked, now)
             room = limit
             explained: list[ExplainedKey] = []
             for place, key in enumerate(ranked, 1):
@@ -138,8 +142,10 @@ class Search:
         weight = lexical_weight(self._embedding.embedder, query) if self._embedding.embedder is not None else 1.0
         return Question(terms=tokenise(query), vector=vector, lexical_weight=weight, limit=limit)
 
-    async def _rank(self, indexes: Sequence[ScopeIndex], question: Question) -> list[RankedKey]:
+    async def _rank(self, indexes: Sequence[ScopeIndex], question: Question, now: datetime) -> list[RankedKey]:
         numpy = self._embedding.numpy
+        for index in indexes:
+            index.expire((now - _EPOCH) // _MICROSECOND)
         if sum(len(index) for index in indexes) <= _RANKED_ON_THE_LOOP:
             return rank(indexes, question, numpy=numpy)
         return await asyncio.to_thread(rank, indexes, question, numpy=numpy)
@@ -148,7 +154,7 @@ class Search:
         revisions: dict[str, int] = {}
         for start in range(0, len(scopes), _SCOPES_AT_ONCE):
             some = {"scopes": scopes[start : start + _SCOPES_AT_ONCE]}
-            revisions.update((scope, revision) for scope, revision in (await conn.execute(_REVISIONS, some)).all())
+            revisions.update((scope, revision) for scope, revision in (await _all(conn, _REVISIONS, some)))
         return [await self._index(conn, scope, revisions.get(scope, 0)) for scope in scopes]
 
     async def _index(self, conn: AsyncConnection, scope: str, revision: int) -> ScopeIndex:
@@ -166,9 +172,10 @@ class Search:
         try:
             async with lock:
                 index = self._cache.get(scope)
-                usable = index is not None and not index.worn
-                if usable and (index.revision >= revision or await self._catch_up(conn, scope, index)):
-                    return index
+                if index is not None and not index.worn:
+                    current = index.revision >= revision or await self._catch_up(conn, scope, index)
+                    if current:
+                        return index
                 return self._cache.keep(scope, await self._load(conn, scope, revision))
         finally:
             if not lock.locked():
@@ -177,10 +184,10 @@ class Search:
     async def _catch_up(self, conn: AsyncConnection, scope: str, index: ScopeIndex) -> bool:
         """Apply what changed since the index's revision; False when that is no longer known."""
         known = index.revision
-        changes = (await conn.execute(_CHANGES, {"at_scope": scope, "after": known})).all()
+        changes = await _all(conn, _CHANGES, {"at_scope": scope, "after": known})
         if not changes or changes[0][0] != known + 1:
             return False
-        ids = list({id_ for _, id_ in changes})
+        ids: list[str] = list({id_ for _, id_ in changes})
         facts: list[Indexed] = []
         for start in range(0, len(ids), _IDENTITIES_AT_ONCE):
             some = ids[start : start + _IDENTITIES_AT_ONCE]
@@ -223,14 +230,15 @@ class Search:
                 text=text,
                 pinned=pinned,
                 updated_us=(updated_at - _EPOCH) // _MICROSECOND,
+                expires_us=None if expires_at is None else (expires_at - _EPOCH) // _MICROSECOND,
                 vector=bytes(vector[0]) if vector and vector[0] is not None else None,
             )
-            for id_, identity, key, text, pinned, updated_at, *vector in rows
+            for id_, identity, key, text, pinned, updated_at, expires_at, *vector in rows
         ]
 
 
 async def _rows_of(
-    conn: AsyncConnection, scopes: Sequence[str], ranked: Sequence[RankedKey]
+    conn: AsyncConnection, scopes: Sequence[str], ranked: Sequence[RankedKey], now: datetime
 ) -> dict[str, list[MemoryRecord]]:
     """Read the keys' rows at all the scopes, by key, most specific first."""
     identities = [key.identity for key in ranked]
@@ -240,14 +248,19 @@ async def _rows_of(
             some = {
                 "scopes": scopes[first : first + _SCOPES_AT_ONCE],
                 "identities": identities[start : start + _IDENTITIES_AT_ONCE],
+                "now": now,
             }
-            rows += (await conn.execute(_AT_KEYS, some)).all()
+            rows += await _all(conn, _AT_KEYS, some)
     place = {scope: i for i, scope in enumerate(scopes)}
     rows.sort(key=lambda row: place[row[3]])
     by_key: dict[str, list[MemoryRecord]] = {}
     for row, record in zip(rows, records_of(rows), strict=True):
         by_key.setdefault(row[10], []).append(record)
     return by_key
+
+
+async def _all(conn: AsyncConnection, statement: Any, values: dict[str, Any]) -> Sequence[Any]:
+    return (await conn.execute(statement, values)).all()
 
 
 def _keepable(scopes: Sequence[str]) -> list[str]:
