@@ -23,7 +23,10 @@ SECRET = "the-vault-opens-at-noon"
 
 
 def options(name: str) -> set[str]:
-    return {opt for param in COMMAND.commands[name].params for opt in param.opts if opt.startswith("--")}
+    """The options of a command, or of all commands of a group."""
+    command = COMMAND.commands[name]
+    each = getattr(command, "commands", {"": command}).values()
+    return {opt for one in each for param in one.params for opt in param.opts if opt.startswith("--")}
 
 
 def documented(project: Path) -> str:

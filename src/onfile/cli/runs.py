@@ -32,7 +32,12 @@ AssistantPath = Annotated[
 
 def add_to(application: typer.Typer) -> None:
     """Add the commands of this module."""
-    application.add_typer(runs_app, name="runs", help="What turns did and why, and what they wait for.")
+    application.add_typer(
+        runs_app,
+        name="runs",
+        help="What turns did and why, and what they wait for. Example: [bold]onfile runs list[/]",
+        rich_help_panel="Runs",
+    )
 
 
 def list_runs(
