@@ -88,6 +88,14 @@ def test_a_refusal_tells_a_model_its_own_scope(scope: str):
     assert "[actor:ana]" in write(scope, author="agent").reason
 
 
+@pytest.mark.parametrize("author", ["agent", "human"])
+def test_a_run_without_ones_own_scope_is_not_said_to_keep_anything_there(author):
+    reason = write("actor:ana", author=author, scopes=("global",)).reason
+
+    assert "[actor:ana], your own scope, is not among" in reason
+    assert "is kept" not in reason
+
+
 def test_what_is_allowed_has_no_reason():
     assert write("actor:ana", author="agent").reason == ""
 

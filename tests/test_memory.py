@@ -55,6 +55,12 @@ async def test_a_blank_query_lists(blank: str):
     assert isinstance(provider.asked[0], ListMemories)
 
 
+async def test_a_turn_without_text_of_the_users_lists():
+    digest = await Memory(InMemoryMemoryProvider(recall=True)).offer(ANA, query=None)
+
+    assert not digest.recalled
+
+
 async def test_a_query_is_searched_trimmed_and_with_the_ceiling_as_its_limit():
     provider = Searchable()
 

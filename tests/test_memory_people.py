@@ -130,6 +130,32 @@ async def test_a_person_writes_wider_only_where_the_host_says_so(provide):
     assert await standing(memory, BOB) == [("tenant:acme", "units", "miles")]
 
 
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"key": None}, "key must"),
+        ({"key": b"k"}, "key must"),
+        ({"text": 7}, "fact must"),
+        ({"scope": None}, "scope must"),
+    ],
+    ids=repr,
+)
+async def test_what_is_no_text_is_refused_in_words(wrong: dict, words: str):
+    provider = Writable()
+
+    outcome = await Memory(provider).publish(**{"scope": "actor:ana", "key": "k", "text": "t", "ctx": ANA} | wrong)
+
+    assert (outcome.ok, provider.writes) == (False, [])
+    assert words in outcome.error
+
+
+@pytest.mark.parametrize(("key", "text"), [("-", "x"), ("k", " "), ("k" * 65, "x"), ("k", "\ud800")])
+async def test_whatever_a_person_is_refused_names_the_scope(key: str, text: str):
+    outcome = await Memory(Writable()).publish(scope="global", key=key, text=text, ctx=ANA, elevated=True)
+
+    assert outcome.error.endswith("Nothing was kept at [global].")
+
+
 @pytest.mark.parametrize("scope", ["tenant:other", "actor:bob", "", "tenant:ACME", "actor:ana "])
 async def test_nobody_publishes_outside_their_scopes_however_elevated(scope: str):
     provider = Writable()

@@ -167,6 +167,14 @@ async def test_bad_input_is_refused_in_words_and_the_provider_is_not_asked(call,
     assert provider.asked == []
 
 
+@pytest.mark.parametrize("sent", [None, {}, {"key": "-", "fact": "x"}, {"key": "k", "fact": "x" * 241}], ids=repr)
+async def test_whatever_a_model_is_refused_names_its_own_scope_once(sent: object):
+    outcome = await remember(Memory(Writable()), sent)
+
+    assert outcome.error.count("[actor:ana]") == 1
+    assert outcome.error in outcome.message
+
+
 async def test_input_is_judged_before_authority():
     shared = MemoryDigest(scopes=("tenant:acme", "global"))
     memory = Memory(Writable())
@@ -217,7 +225,7 @@ async def test_a_stores_no_is_a_refusal_in_its_words():
     outcome = await remember(Memory(Full()))
 
     assert (outcome.ok, outcome.error) == (False, "the cupboard is full")
-    assert "the cupboard is full" in outcome.message
+    assert outcome.message == "Not recorded. the cupboard is full. Nothing was kept at [actor:ana]."
 
 
 async def test_the_same_call_again_does_nothing_and_answers_what_stands_now():
@@ -239,6 +247,7 @@ async def test_the_same_call_again_does_not_bring_back_what_was_forgotten():
 
     assert not again.ok
     assert "forgotten" in again.error
+    assert "[actor:ana]" in again.error
     assert await standing(memory) == []
 
 

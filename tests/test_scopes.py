@@ -93,7 +93,9 @@ async def test_an_answer_that_names_no_scope_is_an_error(answer: object):
         await resolved(answer)
 
 
-@pytest.mark.parametrize("actor", [Actor(id=""), Actor(id="ana", tenant_ref=""), Actor(id=None)], ids=repr)
+@pytest.mark.parametrize(
+    "actor", [Actor(id=""), Actor(id="ana", tenant_ref=""), Actor(id=None), Actor(id="ana", tenant_ref=7)], ids=repr
+)
 async def test_an_actor_who_is_nobody_is_an_error_whatever_the_resolver_says(actor: Actor):
     ctx = ScopeContext(actor=actor)
 

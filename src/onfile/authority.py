@@ -45,6 +45,10 @@ def memory_write_verdict(
     place = f"[{shown_scope(scope)}]"
     yours = "" if author == "human" else f" What you record is kept at your own scope, [{shown_scope(own)}]."
     if isinstance(scopes, str) or scope not in scopes:
+        if scope == own:
+            return Verdict(
+                allowed=False, reason=f"{place}, your own scope, is not among the scopes of this conversation."
+            )
         return Verdict(allowed=False, reason=f"{place} is not among the scopes of this conversation.{yours}")
     if scope == own:
         return ALLOWED

@@ -33,9 +33,10 @@ from .remember import (
     RememberOutcome,
     check_fact,
     idempotency_key,
+    placed,
     read_arguments,
     refused,
-    refused_by,
+    refused_by_store,
     remember_tool,
     remembered,
 )
@@ -119,12 +120,12 @@ class Memory:
         self.max_key_chars = max_key_chars
         self.on_event = on_event
 
-    async def offer(self, ctx: ScopeContext, query: str = "", run_id: str | None = None) -> MemoryDigest:
+    async def offer(self, ctx: ScopeContext, query: str | None = "", run_id: str | None = None) -> MemoryDigest:
         """Resolve what this turn may see, once; keep the digest with the run.
 
         Args:
             ctx: Who asks, and where.
-            query: The user's own text of this turn and nothing else.
+            query: The user's own text of this turn and nothing else; blank or None where they wrote none.
             run_id: Names the run in the event.
 
         Returns:
@@ -134,7 +135,7 @@ class Memory:
             ScopeError: No usable scope; the provider was not asked.
         """
         scopes = await resolve_scopes(self.scopes, ctx)
-        asked = query.strip()
+        asked = (query or "").strip()
         if asked and self.max_memories != 0 and can_search(self.provider):
             request = SearchMemories(scopes=scopes, query=asked, limit=self.max_memories, ctx=ctx)
             records, ranked = await self.provider.search(request), True
@@ -190,18 +191,18 @@ class Memory:
         Raises:
             Exception: Whatever the provider raises except `WriteRefused`; nothing is kept then.
         """
-        if not can_write(self.provider):
-            return refused(READ_ONLY)
         scope = actor_scope(ctx.actor)
+        if not can_write(self.provider):
+            return refused(READ_ONLY, own=scope)
         sent = read_arguments(arguments, own=scope)
         if isinstance(sent, str):
-            return refused(sent)
+            return refused(sent, own=scope)
         fact = self._check(key=sent[0], text=sent[1])
         if isinstance(fact, str):
-            return refused(fact)
+            return refused(fact, own=scope)
         verdict = memory_write_verdict(scope=scope, actor=ctx.actor, scopes=digest.scopes, author="agent")
         if not verdict.allowed:
-            return refused_by(verdict)
+            return refused(verdict.reason, own=scope)
         request = StoreMemory(
             key=fact.key,
             text=fact.text,
@@ -214,7 +215,7 @@ class Memory:
         try:
             record, report = await _write(self.provider, request)
         except WriteRefused as refusal:
-            return refused(refusal.reason)
+            return refused_by_store(refusal.reason, own=scope)
         if not report.unchanged:
             await self._emit(events.WRITTEN, run=run_id, scope=scope, chars=len(record.text))
         return remembered(record, unchanged=report.unchanged, replaced=report.replaced)
@@ -267,9 +268,11 @@ class Memory:
         scopes = await resolve_scopes(self.scopes, ctx)
         if not can_write(self.provider):
             return PublishOutcome(ok=False, error=READ_ONLY)
+        if not isinstance(scope, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # hosts pass what untyped code gave them
+            return PublishOutcome(ok=False, error="The scope must be a string; it is one of the actor's own scopes.")
         fact = self._check(key=key, text=text)
         if isinstance(fact, str):
-            return PublishOutcome(ok=False, error=fact)
+            return PublishOutcome(ok=False, error=placed(fact, scope=scope))
         verdict = memory_write_verdict(scope=scope, actor=ctx.actor, scopes=scopes, author="human", elevated=elevated)
         if not verdict.allowed:
             return PublishOutcome(ok=False, error=verdict.reason)

@@ -7,7 +7,6 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from .authority import Verdict
 from .keys import fold_key
 from .records import MemoryRecord
 from .text import one_line, shown_scope, shown_text, unkeepable
@@ -97,6 +96,9 @@ def check_fact(*, key: str, text: str, max_key_chars: int, max_fact_chars: int) 
     Lengths are code points, measured after line breaks, tabs and controls became spaces. The same
     limits hold for people and for the model.
     """
+    for name, value in (("key", key), ("fact", text)):
+        if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # hosts pass what untyped code gave them
+            return f"The {name} must be a string."
     fact = Fact(key=one_line(key), text=one_line(text))
     if not fact.text:
         return "The fact is blank; say it in one line."
@@ -126,14 +128,20 @@ def idempotency_key(*, run_id: str | None, tool_call_id: str | None) -> str | No
     return hashlib.sha256(raw).hexdigest()
 
 
-def refused(reason: str) -> RememberOutcome:
-    """Answer the outcome of a call that was refused."""
-    return RememberOutcome(ok=False, error=reason, message=f"Not recorded. {reason}")
+def placed(reason: str, *, scope: str) -> str:
+    """Answer a refusal's reason so that it names the scope, whichever check or store worded it."""
+    place = f"[{shown_scope(scope)}]"
+    return reason if place in reason else f"{reason.rstrip(' .')}. Nothing was kept at {place}."
 
 
-def refused_by(verdict: Verdict) -> RememberOutcome:
-    """Answer the outcome of a call that authority refused."""
-    return refused(verdict.reason)
+def refused(reason: str, *, own: str) -> RememberOutcome:
+    """Answer the outcome of a call that a check or a verdict refused; the model is told its own scope."""
+    return refused_by_store(placed(reason, scope=own), own=own)
+
+
+def refused_by_store(reason: str, *, own: str) -> RememberOutcome:
+    """Answer the outcome of a call that a store refused: its words as they are, and for the model its scope."""
+    return RememberOutcome(ok=False, error=reason, message=f"Not recorded. {placed(reason, scope=own)}")
 
 
 def remembered(record: MemoryRecord, *, unchanged: bool, replaced: str | None) -> RememberOutcome:

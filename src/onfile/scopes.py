@@ -98,6 +98,7 @@ def check_actor(actor: Actor) -> None:
     if not isinstance(actor.id, str) or not actor.id:  # pyright: ignore[reportUnnecessaryIsInstance]  # hosts pass ids from untyped code
         msg = "the actor's id is empty or not a string; whose facts these are must be known"
         raise ScopeError(msg)
-    if actor.tenant_ref is not None and not actor.tenant_ref:
-        msg = "the actor's tenant_ref is empty; use None for an actor without a tenant"
+    tenant = actor.tenant_ref
+    if tenant is not None and (not isinstance(tenant, str) or not tenant):  # pyright: ignore[reportUnnecessaryIsInstance]  # as above
+        msg = "the actor's tenant_ref is empty or not a string; use None for an actor without a tenant"
         raise ScopeError(msg)

@@ -9,6 +9,7 @@ from .authority import memory_write_verdict
 from .errors import WriteRefused
 from .records import MemoryRecord
 from .remember import person_stands
+from .text import shown_scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +53,11 @@ def changes_anything(*, standing: MemoryRecord | None, request: StoreMemory) -> 
     if by_agent and stated:
         raise WriteRefused(person_stands(standing))
     return True
+
+
+def forgotten_since(*, scope: str) -> str:
+    """Say why a retry is refused: what the call recorded is gone, and a retry does not bring it back."""
+    return f"What this very call recorded at [{shown_scope(scope)}] has been forgotten since; it stays forgotten."
 
 
 def judge_write(

@@ -93,13 +93,26 @@ def test_a_mistake_in_the_command_is_one_sentence_that_names_the_help(onfile, ar
     assert "--help" in ended.err
 
 
-def test_the_base_install_says_what_to_install():
-    code = "import sys; sys.modules['typer'] = None; from onfile.cli import main; sys.exit(main(['list']))"
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_the_base_install_says_what_to_install(missing: str):
+    code = f"import sys; sys.modules['{missing}'] = None; from onfile.cli import main; sys.exit(main(['list']))"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
 
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert "pip install 'onfile[cli]'" in done.stderr
+
+
+def test_a_command_that_has_no_streams_ends_without_a_traceback(on_file):
+    db = on_file(fact("units", "kilometres", scope="global"))
+    command = f'exec "{sys.executable}" -m onfile.cli list --db "{db}"'
+
+    silent = subprocess.run(["sh", "-c", f"{command} >&-"], capture_output=True, text=True, check=False, timeout=60)
+    mute = subprocess.run(["sh", "-c", f"{command} 2>&-"], capture_output=True, text=True, check=False, timeout=60)
+
+    assert (silent.returncode, silent.stderr) == (0, "")
+    assert mute.returncode == 0
+    assert "kilometres" in mute.stdout
 
 
 def test_something_unforeseen_is_one_sentence_without_what_it_was_about(onfile, monkeypatch):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from .failures import INSTALL, NEEDED
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-_NEEDED = {"typer", "rich", "platformdirs"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,9 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from .application import run
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in _NEEDED:
+        if error.name is None or error.name.partition(".")[0] not in NEEDED:
             raise
-        sys.stderr.write("onfile: the command needs a few packages more than the library: pip install 'onfile[cli]'\n")
+        sys.stderr.write(f"onfile: {INSTALL}\n")
         return 2
     except KeyboardInterrupt:
         return 130

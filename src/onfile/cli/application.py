@@ -58,6 +58,9 @@ application.callback(invoke_without_command=True, help=explained(start))(start)
 
 def run(arguments: Sequence[str] | None) -> int:
     """Run one command; whatever happens, end with an exit code and at most one sentence of complaint."""
+    # A shell's `>&-` or a daemon starts us without a stream, and Python then has None in its place.
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # open as long as the process
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # open as long as the process
     for stream in (sys.stdout, sys.stderr):
         # Facts are in every script, whatever the terminal's locale says; a block is the same bytes everywhere.
         if isinstance(stream, TextIOWrapper):

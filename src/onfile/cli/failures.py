@@ -6,6 +6,9 @@ from typing import Any
 
 from ..errors import OnfileError, WriteRefused
 
+NEEDED = frozenset({"typer", "rich", "platformdirs"})
+INSTALL = "the command needs a few packages more than the library: pip install 'onfile[cli]'"
+
 
 class Failure(Exception):  # noqa: N818  # a sentence, told to the person and not raised past the command line
     """A command cannot be done; its message is the sentence that says why and what to do."""
@@ -24,6 +27,8 @@ def _words(error: Exception) -> str:
     usage: Any = getattr(error, "format_message", None)
     if callable(usage):
         return _usage(error, str(usage()))
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in NEEDED:
+        return INSTALL
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     # Never `str(error)`: a driver's words may quote the row that it could not keep.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ..errors import WriteRefused
 from ..ids import new_id
 from ..scopes import actor_scope, check_actor
-from ..writes import Step, judge_write
+from ..writes import Step, forgotten_since, judge_write
 from . import statements
 from .administration import SqlAdministration
 from .derived import after_row_set
@@ -167,8 +167,7 @@ class SqlMemoryProvider(SqlAdministration):
         standing = await self._standing(transaction, at, now)
         if retried:
             if standing is None:
-                reason = "this fact was recorded by this very call and has been forgotten since"
-                raise WriteRefused(reason)
+                raise WriteRefused(forgotten_since(scope=request.scope))
             return Step(record=standing, unchanged=True)
         step = judge_write(standing=standing, request=request, now=now, new_id=_id_at(now))
         if digest is not None:

@@ -13,7 +13,7 @@ from ..provider import ForgetMemory, ListMemories, SearchMemories, StoreMemory
 from ..records import MemoryRecord
 from ..scopes import actor_scope, check_actor
 from ..text import unkeepable
-from ..writes import judge_write
+from ..writes import forgotten_since, judge_write
 from .overlap import fact_words, overlap_scores
 
 MAX_SCOPE_CHARS = 255
@@ -162,8 +162,7 @@ def _refuse_unkeepable(request: StoreMemory) -> None:
 
 def _answer_retry(request: StoreMemory, standing: MemoryRecord | None) -> MemoryRecord:
     if standing is None:
-        msg = "This was recorded before and has been forgotten since; it is not brought back."
-        raise WriteRefused(msg)
+        raise WriteRefused(forgotten_since(scope=request.scope))
     if request.report is not None:
         request.report.unchanged = True
         request.report.replaced = None
