@@ -4,6 +4,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := cli,server,postgres,mysql,vectors,embeddings,runs,dbos,otel,testing,pydantic-ai,langchain,openai-agents,mcp,django,flask
+BENCH := runs
 # The first python3 that is new enough. Say `make test PYTHON=/path/to/python3` to choose another one.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
@@ -37,8 +38,8 @@ check: $(VENV)/check.stamp  ## Format, lint, types, import contract, dependencie
 format: $(VENV)/check.stamp  ## Format the code and fix what can be fixed without you
 	@$(BIN)/ruff check --quiet --fix-only; $(BIN)/ruff format
 
-bench: $(VENV)/test.stamp  ## Measure what the docs claim
-	@$(BIN)/python -m bench $(ARGS)
+bench: $(VENV)/test.stamp  ## Measure what the docs claim (BENCH=crash_runs, or any other module in bench/)
+	@$(BIN)/python -m bench.$(BENCH) $(ARGS)
 
 clean:  ## Remove the environment and every cache
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist build
@@ -58,4 +59,4 @@ $(VENV)/test.stamp: pyproject.toml $(VENV)/venv.stamp
 	$(call install,--editable '.[$(EXTRAS)]' --group test)
 
 $(VENV)/check.stamp: pyproject.toml $(VENV)/venv.stamp
-	$(call install,--editable '.[$(EXTRAS)]' --group check)
+	$(call install,--editable '.[$(EXTRAS)]' --group dev)
