@@ -33,7 +33,7 @@ from ..records import Author, MemoryOrigin, MemoryRecord
 from ..scopes import ScopeContext, actor_scope
 from ..stores.rows import keepable_token, receipt_digest, why_unkeepable
 from ..stores.schema import key_identity
-from ..writes import judge_write
+from ..writes import forgotten_since, judge_write
 from .ranked import ranked
 
 NOT_YOURS = "This store writes at the actor's own scope and nowhere else; wider facts are a person's to publish."
@@ -200,8 +200,7 @@ class LangGraphStoreProvider:
             standing = None if item is None else _record(item, request.scope)
             if receipt is not None and await self._store.aget(receipts, receipt):
                 if standing is None:
-                    msg = "This was recorded before and has been forgotten since; it is not brought back."
-                    raise WriteRefused(msg)
+                    raise WriteRefused(forgotten_since(scope=request.scope))
                 return standing
             step = judge_write(standing=standing, request=request, now=datetime.now(UTC), new_id=new_id)
             if not step.unchanged:

@@ -18,7 +18,7 @@ from ...records import MemoryOrigin, MemoryRecord
 from ...scopes import actor_scope, check_actor
 from ...stores.rows import keepable_token, receipt_digest, why_unkeepable
 from ...stores.schema import key_identity
-from ...writes import Step, judge_write
+from ...writes import Step, forgotten_since, judge_write
 from ..ranked import ranked
 from .models import Fact, Receipt
 
@@ -118,8 +118,7 @@ class DjangoMemoryProvider:
             digest = receipt_digest(idempotency_key=request.idempotency_key, scope=request.scope, identity=identity)
             if _receipts.using(self._using).filter(digest=digest).exists():
                 if standing is None:
-                    reason = "this fact was recorded by this very call and has been forgotten since"
-                    raise WriteRefused(reason)
+                    raise WriteRefused(forgotten_since(scope=request.scope))
                 return Step(record=standing, unchanged=True)
         now = self._clock()
         step = judge_write(standing=standing, request=request, now=now, new_id=new_id)
