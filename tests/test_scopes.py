@@ -72,7 +72,7 @@ async def test_scopes_pass_byte_for_byte(scopes: list[str]):
         None,
         [],
         (),
-        iter(()),
+        pytest.param(iter(()), id="an exhausted iterator"),
         "actor:ana",
         b"actor:ana",
         "",
