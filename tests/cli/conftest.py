@@ -38,6 +38,7 @@ def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.delenv("ONFILE_DB", raising=False)
+    monkeypatch.delenv("COLUMNS", raising=False)  # a width that somebody exported would wrap what is printed
     monkeypatch.delenv("ONFILE_DEBUG", raising=False)
     return tmp_path
 
