@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 import tokenize
@@ -33,20 +34,13 @@ IGNORE_WITH_REASON = re.compile(
 
 
 def tracked() -> list[Path]:
-    """The files that the repository keeps, or skip where this is no repository."""
-    listing = (
-        subprocess.run(
-            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-            cwd=PROJECT,
-            capture_output=True,
-            check=False,
-        )
-        if (PROJECT / ".git").exists()
-        else None
-    )
-    if listing is None or listing.returncode:
-        pytest.skip("not a git repository, so what is tracked is not known")
-    return [path for name in listing.stdout.decode().split("\0") if name and (path := PROJECT / name).is_file()]
+    """The files that the repository keeps, or skip where that cannot be known: no git, or no clone."""
+    git = shutil.which("git")
+    if git is None or not (PROJECT / ".git").exists():
+        pytest.skip("no git or no clone here, so what is tracked is not known")
+    command = [git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=PROJECT, capture_output=True, check=True).stdout.decode().split("\0")
+    return [path for name in names if name and (path := PROJECT / name).is_file()]
 
 
 def run(code: str, *flags: str) -> str:
