@@ -39,9 +39,6 @@ UNEXPIRED = or_(m.expires_at.is_(None), m.expires_at > bindparam("now"))
 AT_SCOPES: Rows = select(*RECORD).where(m.scope.in_(bindparam("scopes", expanding=True)), UNEXPIRED)
 """Every record at some scopes, by equality: no prefix, no pattern."""
 
-EXPIRED: Rows = select(m.id).where(m.scope.in_(bindparam("scopes", expanding=True)), m.expires_at <= bindparam("now"))
-"""What a search must not show: its index knows facts, not the time."""
-
 STANDING: Rows = (
     select(*STORED)
     .where(m.scope == bindparam("at_scope"), m.key_identity == bindparam("at_identity"))
