@@ -144,10 +144,10 @@ class _Mem0Embedding:
         self._embedder = embedder
         self.config = type("Config", (), {"embedding_dims": embedder.dimensions})()
 
-    def embed(self, text: str, memory_action: str | None = None) -> list[float]:
+    def embed(self, text: str, memory_action: str | None = None) -> list[float]:  # noqa: ARG002  # mem0 passes it
         return self._embedder.of(text).tolist()
 
-    def embed_batch(self, texts: Sequence[str], memory_action: str | None = None) -> list[list[float]]:
+    def embed_batch(self, texts: Sequence[str], memory_action: str | None = None) -> list[list[float]]:  # noqa: ARG002  # mem0 passes it
         return [self.embed(text) for text in texts]
 
 

@@ -57,8 +57,9 @@ def machine() -> dict[str, Any]:
     import numpy
     import sqlalchemy
 
-    with open("/proc/cpuinfo", encoding="utf-8") as lines:  # noqa: PTH123  # a device, not a path of ours
-        model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+    processors = Path("/proc/cpuinfo")
+    lines = processors.read_text("utf-8").splitlines() if processors.exists() else []
+    model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
     return {
         "cpu": model,
         "cores": os.cpu_count(),
@@ -68,5 +69,3 @@ def machine() -> dict[str, Any]:
         "numpy": numpy.__version__,
         "load": round(os.getloadavg()[0], 1),
     }
-
-
