@@ -108,7 +108,7 @@ class Remembered:
     def __init__(self, encoder: Any, texts: Sequence[str], folder: Path = FOLDER) -> None:
         self.model: str = encoder.model
         self.dimensions: int = encoder.dimensions
-        unique = sorted(set(texts))
+        unique = sorted({text.strip() for text in texts})  # mem0 strips what it is given
         digest = hashlib.sha256("\0".join([self.model, *unique]).encode()).hexdigest()[:16]
         kept = folder / f"{self.model}-{digest}.npy"
         if not kept.exists():
@@ -119,7 +119,7 @@ class Remembered:
 
     def of(self, text: str) -> Any:
         """The vector of a text that was named at the start."""
-        return self._vectors[self._rows[text]]
+        return self._vectors[self._rows[text.strip()]]
 
     async def embed_query(self, text: str) -> Sequence[float]:
         """As onfile's protocol asks for it."""
