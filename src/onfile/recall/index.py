@@ -64,6 +64,11 @@ class ScopeIndex:
         dead = self.postings.dead
         return dead > _FEW_DEAD and dead * _ALIVE_PER_DEAD > self.postings.living
 
+    @property
+    def lacks_vectors(self) -> bool:
+        """Whether some fact has no vector although there is an embedder."""
+        return self.vectors is not None and self.vectors.count < len(self)
+
     def living_slots(self) -> list[int]:
         """Answer the slots of the facts that are there."""
         return list(self._slots.values())

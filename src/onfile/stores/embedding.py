@@ -48,6 +48,7 @@ _WITHOUT: Any = (
     .order_by(m.id)
     .limit(_BATCH)
 )
+_WITHOUT_AT: Any = _WITHOUT.where(m.scope.in_(bindparam("scopes", expanding=True)))
 _COUNT_WITHOUT: Any = select(func.count()).select_from(_WITHOUT.order_by(None).limit(None).subquery())
 # Held until the vector is written, so that it cannot be one of a text that was replaced meanwhile.
 _STANDING: Any = (
@@ -86,6 +87,8 @@ class Embedding:
     def __init__(self, database: Database, embedder: Embedder | None) -> None:
         self._database = database
         self._told = -_SILENT_SECONDS
+        self._failed = -_SILENT_SECONDS
+        self._mending: asyncio.Task[None] | None = None
         self.numpy = _numpy()
         self.embedder = _usable(embedder, self.numpy)
         self.model = "" if self.embedder is None else self.embedder.model
@@ -111,7 +114,40 @@ class Embedding:
         try:
             await self._keep([_Text(record.id, record.scope, record.key, record.text)])
         except EmbedderFailed as error:
+            self._failed = time.monotonic()
             self._tell(error.__cause__ or error, "the fact is kept and found by words; `onfile reindex` fills the gap")
+
+    def mend(self, scopes: Sequence[str]) -> None:
+        """Begin to embed some facts at these scopes that were kept without a vector; nobody waits for it.
+
+        What a search met: facts that were kept within another's transaction, or while the embedder
+        was down. A minute after a failure at the earliest.
+        """
+        resting = time.monotonic() - self._failed < _SILENT_SECONDS
+        if self.embedder is None or resting or (self._mending is not None and not self._mending.done()):
+            return
+        self._mending = asyncio.get_running_loop().create_task(self._mend(list(scopes)), name="onfile: embed")
+
+    async def _mend(self, scopes: Sequence[str]) -> None:
+        named = {"of_model": self.model, "of_dimensions": self.dimensions, "after": "", "scopes": scopes}
+
+        async def missing(conn: AsyncConnection) -> list[_Text]:
+            return [_Text(*row) for row in (await conn.execute(_WITHOUT_AT, named)).all()]
+
+        try:
+            texts = await self._database.read(missing)
+            if texts:
+                await self._keep(texts)
+        except Exception as error:  # noqa: BLE001  # the next search tries again
+            self._failed = time.monotonic()
+            self._tell(error.__cause__ or error, "some facts are found by words only; it is tried again later")
+
+    async def settle(self) -> None:
+        """Let go of what is under way in the background."""
+        task, self._mending = self._mending, None
+        if task is not None and not task.done() and task.get_loop() is asyncio.get_running_loop():
+            task.cancel()
+            await asyncio.wait([task])
 
     async def reindex(self) -> AsyncIterator[ReindexProgress]:
         """Give every fact without a vector of this model its vector, reporting after each batch.

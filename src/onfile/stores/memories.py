@@ -86,6 +86,7 @@ class SqlMemoryProvider(SqlAdministration):
 
     async def aclose(self) -> None:
         """Finish what is under way, and dispose the engine if `from_url` built it."""
+        await self._embedding.settle()
         await self._database.settle()
         if self._owns_engine:
             await self._engine.dispose()

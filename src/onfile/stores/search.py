@@ -97,12 +97,17 @@ class Search:
             return []
         question = await self._question(request.query, request.limit)
 
-        async def work(conn: AsyncConnection) -> list[MemoryRecord]:
-            ranked = await self._rank(await self._indexes(conn, scopes), question, now)
+        async def work(conn: AsyncConnection) -> tuple[list[MemoryRecord], list[str]]:
+            indexes = await self._indexes(conn, scopes)
+            ranked = await self._rank(indexes, question, now)
             by_key = await _rows_of(conn, scopes, ranked, now)
-            return [record for key in ranked for record in by_key.get(key.identity, ())]
+            gaps = [scope for scope, index in zip(scopes, indexes, strict=True) if index.lacks_vectors]
+            return [record for key in ranked for record in by_key.get(key.identity, ())], gaps
 
-        return await self._database.read(work)
+        records, gaps = await self._database.read(work)
+        if gaps:
+            self._embedding.mend(gaps[:_SCOPES_AT_ONCE])
+        return records
 
     async def explain(
         self, scopes: Sequence[str], query: str, *, limit: int, others: int, now: datetime
