@@ -26,21 +26,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from sqlalchemy import insert, text
+
+from bench.datasets import Fact
 from bench.peers import LangGraphSqlite, Mem0, installed, use_loadable_sqlite
-
-SQLITE = use_loadable_sqlite()
-
-import numpy as np  # noqa: E402
-from sqlalchemy import insert, text  # noqa: E402
-
-from bench.datasets import Fact  # noqa: E402
-from bench.raw import RawPostgres, RawSqlite  # noqa: E402
-from bench.stand import CTX, RESULTS, machine, percentile  # noqa: E402
-from onfile.ids import new_id  # noqa: E402
-from onfile.provider import SearchMemories  # noqa: E402
-from onfile.stores import SqlMemoryProvider  # noqa: E402
-from onfile.stores.derived import agent_memory_vector  # noqa: E402
-from onfile.stores.schema import agent_memory  # noqa: E402
+from bench.raw import RawPostgres, RawSqlite
+from bench.stand import CTX, RESULTS, machine, percentile
+from onfile.ids import new_id
+from onfile.provider import SearchMemories
+from onfile.stores import SqlMemoryProvider
+from onfile.stores.derived import agent_memory_vector
+from onfile.stores.schema import agent_memory
 
 DIMENSIONS = 384
 LIMIT = 20
@@ -253,6 +250,7 @@ async def main() -> None:
     parser.add_argument("--databases", nargs="+", default=["sqlite", "postgresql"])
     parser.add_argument("--json", type=Path, default=RESULTS / "latency.json")
     arguments = parser.parse_args()
+    use_loadable_sqlite()
     sizes = [size for size in arguments.sizes if not arguments.quick or size < 100_000]
     totals = [total for total in arguments.totals if not arguments.quick or total < 1_000_000]
     table, made = Table(), Made()
@@ -270,7 +268,7 @@ async def main() -> None:
             if size <= PEER_LIMIT:
                 await peers_at(table, f"peers: {size:,} in one scope", made, size)
     arguments.json.parent.mkdir(parents=True, exist_ok=True)
-    kept = {"machine": {**machine(), "sqlite": SQLITE}, "rows": table.rows}
+    kept = {"machine": machine(), "rows": table.rows}
     arguments.json.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
     print(f"wrote {arguments.json}")
 

@@ -15,17 +15,17 @@ from typing import Any, Protocol
 from bench.datasets import Fact
 
 
-def use_loadable_sqlite() -> str:
-    """Use pysqlite3 for everything: LangGraph's store loads an extension, which many Pythons' sqlite3 cannot."""
+def use_loadable_sqlite() -> None:
+    """Use pysqlite3 for everything: LangGraph's store loads an extension, which many Pythons' sqlite3 cannot.
+
+    Called before anything opens a database: SQLAlchemy and the peers import their driver when they do.
+    """
     try:
         import pysqlite3
     except ModuleNotFoundError:
-        import sqlite3
-
-        return sqlite3.sqlite_version
+        return
     sys.modules["sqlite3"] = pysqlite3
     sys.modules["sqlite3.dbapi2"] = pysqlite3.dbapi2
-    return pysqlite3.sqlite_version
 
 
 class Peer(Protocol):

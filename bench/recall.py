@@ -17,17 +17,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.datasets import DEFAULT_DATA, SETS, DataSet, load, recall_at, reciprocal_rank
+from bench.models import MiniLm, Remembered, WordVectors
 from bench.peers import PEERS, installed, use_loadable_sqlite
-
-SQLITE = use_loadable_sqlite()
-
-from bench.datasets import DEFAULT_DATA, SETS, DataSet, load, recall_at, reciprocal_rank  # noqa: E402
-from bench.models import MiniLm, Remembered, WordVectors  # noqa: E402
-from bench.stand import CTX, RESULTS, fill, machine  # noqa: E402
-from onfile.provider import SearchMemories  # noqa: E402
-from onfile.recall import fusion  # noqa: E402
-from onfile.recall.index import document_text  # noqa: E402
-from onfile.stores import SqlMemoryProvider  # noqa: E402
+from bench.stand import CTX, RESULTS, fill, machine
+from onfile.provider import SearchMemories
+from onfile.recall import fusion
+from onfile.recall.index import document_text
+from onfile.stores import SqlMemoryProvider
 
 LIMIT = 20
 FUSED, WORDS, VECTORS = "onfile", "onfile, words only", "onfile, vectors only"
@@ -127,10 +124,11 @@ def main() -> None:
     parser.add_argument("--alone", action="store_true", help="without the peers")
     parser.add_argument("--json", type=Path, default=RESULTS / "recall.json")
     arguments = parser.parse_args()
+    use_loadable_sqlite()
     encoder: Callable[[], Any] = MiniLm if arguments.model == "minilm" else WordVectors
     results = {name: measure(name, arguments, encoder) for name in arguments.sets}
     setting = {"contextual": fusion.CONTEXTUAL, "static": fusion.STATIC, "unread": fusion.UNREAD}
-    kept = {"machine": {**machine(), "sqlite": SQLITE}, "weights": setting, "half": arguments.half, "sets": results}
+    kept = {"machine": machine(), "weights": setting, "half": arguments.half, "sets": results}
     arguments.json.parent.mkdir(parents=True, exist_ok=True)
     arguments.json.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
     print(f"wrote {arguments.json}")
