@@ -139,7 +139,7 @@ async def main() -> None:
             rows += await measure(f"sqlite:///{folder}/onfile.db", size, "sqlite", crowd=size < SIZES[-1])
     with postgres() as fresh:
         for size in SIZES if fresh is not None else ():
-            rows += await measure(fresh(), size, "postgresql", crowd=size < SIZES[-1])  # type: ignore[misc]
+            rows += await measure(fresh(), size, "postgresql", crowd=size < SIZES[-1])
     arguments.json.parent.mkdir(parents=True, exist_ok=True)
     arguments.json.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=2) + "\n", encoding="utf-8")
     print(f"wrote {arguments.json}")

@@ -75,7 +75,7 @@ class LangGraphMemory(_LangGraph):
         from langgraph.store.memory import InMemoryStore
 
         index = {"dims": embedder.dimensions, "embed": lambda texts: [embedder.of(t).tolist() for t in texts]}
-        self.store = InMemoryStore(index=index)  # type: ignore[arg-type]
+        self.store = InMemoryStore(index=index)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -91,7 +91,7 @@ class LangGraphSqlite(_LangGraph):
 
         self._folder = tempfile.TemporaryDirectory()
         index = {"dims": embedder.dimensions, "embed": lambda texts: [embedder.of(t).tolist() for t in texts]}
-        self._context = SqliteStore.from_conn_string(str(Path(self._folder.name) / "store.db"), index=index)  # type: ignore[arg-type]
+        self._context = SqliteStore.from_conn_string(str(Path(self._folder.name) / "store.db"), index=index)
         self.store = self._context.__enter__()
         self.store.setup()
 
