@@ -70,6 +70,13 @@ async def test_words_find_a_fact_in_any_case_and_form(desk):
     assert await found(desk.store, "zu\u0308RICH?") == ["office"]
 
 
+async def test_a_pasted_book_is_read_as_far_as_it_says_what_it_is_about(desk):
+    await desk.write("office", "The desk is in Utrecht.")
+    await desk.write("units", "kilometres")
+
+    assert await found(desk.store, "Utrecht " + "lorem ipsum dolor " * 100_000) == ["office"]
+
+
 async def test_what_another_process_writes_pins_and_forgets_is_in_the_next_search(shared_url):
     ours, theirs = create_async_engine(shared_url), create_async_engine(shared_url)
     try:

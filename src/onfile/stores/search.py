@@ -35,6 +35,8 @@ _MICROSECOND = timedelta(microseconds=1)
 
 _SCOPES_AT_ONCE = 500
 _IDENTITIES_AT_ONCE = 250
+# What a question is about is said by then; a pasted book must not hold the event loop up.
+_QUERY_CHARS = 8_000
 # A page's rows are unpacked on the event loop: a few milliseconds each.
 _PAGE = 1_000
 # Beyond this many facts in scope a ranking takes long enough to be worth a thread.
@@ -143,6 +145,7 @@ class Search:
         return await self._database.read(work)
 
     async def _question(self, query: str, limit: int | None) -> Question:
+        query = query[:_QUERY_CHARS]
         vector = await self._embedding.of_query(query) if has_words(query) else None
         weight = lexical_weight(self._embedding.embedder, query) if self._embedding.embedder is not None else 1.0
         return Question(terms=tokenise(query), vector=vector, lexical_weight=weight, limit=limit)
