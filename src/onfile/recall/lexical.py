@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 # Robertson and Zaragoza, "The Probabilistic Relevance Framework" (2009). Facts are one line each, so
 # their length says little (B below the usual 0.75). The exponent tempers rare words: a name that
 # occurs once must not outweigh three words that match.
-K1 = 1.2
-B = 0.6
+K1 = 0.9
+B = 0.4
 RARITY = 0.85
 
 _DEAD = -1.0
