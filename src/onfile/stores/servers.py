@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from .crowd import Crowd
 from .failures import is_lost_race, spoken
 from .transactions import Transaction
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _ATTEMPTS = 12
+_READS_AT_ONCE = 8
 _LONGEST_PAUSE = 0.5
 _SETUP_SECONDS = 60
 # Any number will do, as long as it is always the same: "onfile" in ASCII.
@@ -33,6 +35,7 @@ class ServerDatabase:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
+        self._crowd = Crowd(_READS_AT_ONCE)
 
     async def read(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         """Run the work on a connection of its own and hand the connection back."""
@@ -41,7 +44,8 @@ class ServerDatabase:
             async with self._engine.connect() as conn:
                 return await work(conn)
 
-        return await spoken(reading())
+        async with self._crowd.door():
+            return await spoken(reading())
 
     async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run the work as one transaction, from the start again where another writer got in between."""

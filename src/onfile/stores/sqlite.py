@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import StaticPool
 
+from .crowd import Crowd
 from .failures import is_locked, locked, spoken
 from .transactions import Transaction
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
+# More would only wait for the interpreter: the database is in this process.
+_READS_AT_ONCE = 4
 BUSY_MS = 30_000
 """How long a writer waits for another process."""
 _SLICE_MS = 500
@@ -66,12 +69,13 @@ class SqliteDatabase:
         # An in-memory database is one connection, or several on one cache, which do not wait for
         # each other: readers take turns too.
         self._alone = isinstance(engine.pool, StaticPool) or _in_memory(engine)
+        self._crowd = Crowd(_READS_AT_ONCE)
         self._cleaning: asyncio.Task[None] | None = None
         self._unclean = False
 
     async def read(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         """Run the work on a connection of its own and hand the connection back."""
-        async with self._turn if self._alone else contextlib.nullcontext():
+        async with self._turn if self._alone else self._crowd.door():
             return await _to_its_end(spoken(self._read(work)))
 
     async def _read(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
