@@ -43,13 +43,18 @@ class DataSet:
 
 def load(name: str, *, folder: Path = DEFAULT_DATA, half: str = "dev") -> DataSet:
     """Read NAME.facts.json and NAME.HALF.json."""
-    facts = json.loads((folder / f"{name}.facts.json").read_text("utf-8"))["facts"]
     queries = json.loads((folder / f"{name}.{half}.json").read_text("utf-8"))["queries"]
     return DataSet(
         name=name,
-        facts=[Fact(s, k, t, datetime.fromisoformat(at).replace(tzinfo=UTC)) for s, k, t, at in facts],
+        facts=load_facts(folder / f"{name}.facts.json"),
         queries=[Query(id=q["id"], scopes=q["scopes"], text=q["q"], evidence=q["ev"]) for q in queries],
     )
+
+
+def load_facts(path: Path) -> Sequence[Fact]:
+    """Read one NAME.facts.json; its times are UTC."""
+    facts = json.loads(path.read_text("utf-8"))["facts"]
+    return [Fact(s, k, t, datetime.fromisoformat(at).replace(tzinfo=UTC)) for s, k, t, at in facts]
 
 
 def recall_at(keys: Sequence[str], query: Query, count: int) -> float:
