@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from array import array
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .lexical import Postings
 from .tokens import tokenise
@@ -18,9 +17,11 @@ _FEW_DEAD = 64
 _ALIVE_PER_DEAD = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Indexed:
-    """What the index reads of one fact."""
+class Indexed(NamedTuple):
+    """What the index reads of one fact.
+
+    A tuple, not a frozen dataclass: the first search of a scope makes one for every fact in it.
+    """
 
     id: str
     identity: str

@@ -27,6 +27,7 @@ _IRREGULAR: dict[str, str] = {
     form: forms[0] for forms in (line.split() for line in _FORMS.replace("\n", "").split(";")) for form in forms[1:]
 }
 _VOWELS = frozenset("aeiouy")
+_ENDS = frozenset("sdgye")  # the last letters of the endings below: any other word is done
 _SHORTEST = 4  # a shorter word is left alone: "gas", "bus", "his"
 _ROOT = 3
 
@@ -37,7 +38,7 @@ def stem(word: str) -> str:
     if not word.isascii():
         return word
     word = _IRREGULAR.get(word, word)
-    if len(word) < _SHORTEST or not word.isalpha():
+    if len(word) < _SHORTEST or word[-1] not in _ENDS or not word.isalpha():
         return word
     word = _without_past(_without_plural(word))
     if word.endswith("ly") and len(word) > _ROOT + 2:
