@@ -8,7 +8,7 @@ import typer
 
 from .failures import Failure
 from .loop import finish
-from .options import AsJson, Database, RecordId, Tenant, explained
+from .options import AsJson, AtScopes, Database, RecordId, Tenant, explained
 from .output import console, counted, note, write, write_json
 
 if TYPE_CHECKING:
@@ -35,10 +35,7 @@ def add_to(application: typer.Typer) -> None:
 
 def list_facts(
     *,
-    scope: Annotated[
-        list[str] | None,
-        typer.Option("--scope", metavar="SCOPE", help="Only what is held at this scope; repeat it for several."),
-    ] = None,
+    scope: AtScopes = None,
     actor: Annotated[
         str | None,
         typer.Option("--actor", metavar="ID", help="What applies to this person, and which values it beats."),

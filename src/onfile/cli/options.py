@@ -40,6 +40,11 @@ AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON document for a program to read. Example: onfile list --json")
 ]
 
+AtScopes = Annotated[
+    list[str] | None,
+    typer.Option("--scope", metavar="SCOPE", help="Only what is held at this scope; repeat it for several."),
+]
+
 Tenant = Annotated[
     str | None,
     typer.Option("--tenant", metavar="REF", help="The organisation that the actor acts in. Example: --tenant acme"),

@@ -13,7 +13,7 @@ import typer
 
 from .failures import Failure
 from .loop import finish
-from .options import AsJson, Database, explained
+from .options import AsJson, AtScopes, Database, explained
 from .output import console, counted, note, write_json
 
 if TYPE_CHECKING:
@@ -86,10 +86,7 @@ def import_facts(
 
 
 def export_facts(
-    scope: Annotated[
-        list[str] | None,
-        typer.Option("--scope", metavar="SCOPE", help="Only what is held at this scope; repeat it for several."),
-    ] = None,
+    scope: AtScopes = None,
     actor: Annotated[
         str | None,
         typer.Option("--actor", metavar="ID", help="Only what is held at this person's own scope, for their request."),
