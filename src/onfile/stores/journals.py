@@ -72,6 +72,8 @@ agent_run = Table(
     Column("error", String(255)),
     Column("created_at", utc_time(), nullable=False),
     Column("updated_at", utc_time(), nullable=False),
+    # By the database's clock, so that machines whose clocks differ agree on who was not seen.
+    Column("seen_at", utc_time()),
     Index(None, "thread_id"),
     Index(None, "status", "created_at"),
     **_INNODB,
