@@ -3,7 +3,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := cli,server,postgres,mysql,vectors,embeddings,runs,dbos,otel,testing,pydantic-ai,langchain,openai-agents,mcp,django,flask
+EXTRAS := cli,server,postgres,mysql,vectors,embeddings,runs,dbos,otel,testing,pydantic-ai,langchain,openai-agents,agent-framework,mcp,django,flask
 BENCH := runs
 # The first python3 that is new enough. Say `make test PYTHON=/path/to/python3` to choose another one.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \

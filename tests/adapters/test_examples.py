@@ -70,6 +70,7 @@ def test_the_page_shows_each_example_as_it_is():
         ("pydantic_ai_agent", ["pydantic_ai", "openai"]),
         ("langchain_agent", ["langchain", "langchain_openai"]),
         ("openai_agents_agent", ["agents"]),
+        ("agent_framework_agent", ["agent_framework", "agent_framework_openai"]),
     ],
 )
 def test_an_assistant_of_the_page_remembers_in_one_run_and_knows_in_the_next(
