@@ -97,3 +97,11 @@ def test_only_the_words_decide_and_never_what_stands_between_them(words: list[st
     spelling = data.draw(separators).join([data.draw(separators), *words, data.draw(separators)])
 
     assert fold_key(spelling) == "-".join(words)
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=127)))
+@example("\x1c-a_\x1f b\v")
+def test_plain_letters_fold_as_they_do_beside_a_letter_of_another_script(key: str):
+    beside = fold_key(f"é {key}").removeprefix("é").removeprefix("-")
+
+    assert fold_key(key) == beside

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
@@ -54,14 +54,10 @@ class MemoryDigest:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 
-# One record, between its place among the scopes and its place in arrival order.
-_Placed = tuple[int, MemoryRecord, int]
-
-# One question while the digest is being resolved: the winner's scope place, identity, pinned, best
-# arrival, the winner's time, and its records, the winner first and what it beat by scope. A plain
-# tuple, because a turn may make thousands of them and shows twenty.
-_Question = tuple[int, str, bool, int, datetime, list[MemoryRecord]]
-_PLACE, _IDENTITY, _ARRIVAL, _MOMENT = map(itemgetter, (0, 1, 3, 4))
+# One question while the digest is being resolved: the winner's scope place, identity, pinned, the winner,
+# and what it beat, widest last. A plain tuple, because a turn may make thousands of them and shows twenty.
+_Question = tuple[int, str, bool, MemoryRecord, Sequence[MemoryRecord]]
+_IDENTITY = itemgetter(1)
 
 
 def resolve_memory_digest(
@@ -96,11 +92,13 @@ def resolve_memory_digest(
         raise ValueError(msg)
     order = tuple(dict.fromkeys(scopes))
     questions = _questions(records, order)
-    pinned = _by_scope(question for question in questions if question[2])
+    pinned = [question for question in questions if question[2]]
     rest = [question for question in questions if not question[2]]
-    rest = sorted(rest, key=_ARRIVAL) if ranked else _by_scope(rest)
     ceiling = len(questions) if max_memories is None else max_memories
-    chosen = (pinned + rest)[:ceiling]
+    chosen = _by_scope(pinned, ceiling)
+    room = ceiling - len(chosen)
+    # The questions are in the order in which the first record of each arrived.
+    chosen += rest[:room] if ranked else _by_scope(rest, room)
     # Never recency, never score: a block that reshuffles on a write costs the prompt cache.
     chosen.sort(key=lambda question: (not question[2], question[0], question[1]))
     return MemoryDigest(
@@ -124,57 +122,63 @@ def _aware(moment: datetime) -> datetime:
 
 
 def _questions(records: Iterable[MemoryRecord], scopes: Sequence[str]) -> list[_Question]:
-    """Group the records in scope by the question they answer, and settle each."""
+    """Group the records in scope by the question they answer, in order of arrival, and settle each."""
     # A blank scope is nowhere, even where a caller lists one: no scope, no reader.
     places = {scope: place for place, scope in enumerate(scopes) if scope.strip()}
-    groups: dict[str, list[_Placed]] = {}
-    for arrival, record in enumerate(records):
-        place = places.get(record.scope)
-        if place is None:
-            continue
-        identity = fold_key(record.key)
-        group = groups.get(identity)
-        if group is None:
-            groups[identity] = [(place, record, arrival)]
-        else:
-            group.append((place, record, arrival))
-    return [_settle(identity, group) for identity, group in groups.items()]
+    first: dict[str, MemoryRecord] = {}
+    rivals: dict[str, list[MemoryRecord]] = {}
+    for record in records:
+        if record.scope in places:
+            identity = fold_key(record.key)
+            earlier = first.setdefault(identity, record)
+            if earlier is not record:
+                rivals.setdefault(identity, [earlier]).append(record)
+    return [
+        _settle(identity, rivals[identity], places)
+        if identity in rivals
+        else (places[record.scope], identity, record.pinned, record, ())
+        for identity, record in first.items()
+    ]
 
 
-def _settle(identity: str, group: list[_Placed]) -> _Question:
+def _settle(identity: str, group: Sequence[MemoryRecord], places: Mapping[str, int]) -> _Question:
     """Decide which record of a question wins and which ride along."""
-    if len(group) == 1:
-        place, record, arrival = group[0]
-        return place, identity, record.pinned, arrival, _aware(record.updated_at), [record]
     # Newest first within a scope (equal dates: the greater id), so the first seen of a scope stands.
-    group.sort(key=_seniority, reverse=True)
     standing: dict[int, MemoryRecord] = {}
-    for place, record, _ in group:
-        standing.setdefault(place, record)
-    places = sorted(standing)
-    records = [standing[place] for place in places]
-    # A pin and a rank belong to the question: those of a dropped record still count.
-    pinned = any(record.pinned for _, record, _ in group)
-    arrival = min(arrival for _, _, arrival in group)
-    return places[0], identity, pinned, arrival, _aware(records[0].updated_at), records
+    for record in sorted(group, key=_seniority, reverse=True):
+        standing.setdefault(places[record.scope], record)
+    # A pin belongs to the question: that of a dropped record still counts.
+    pinned = any(record.pinned for record in group)
+    winner, *beaten = sorted(standing)
+    return winner, identity, pinned, standing[winner], [standing[place] for place in beaten]
 
 
-def _seniority(placed: _Placed) -> tuple[datetime, str, str, str, str]:
+def _seniority(record: MemoryRecord) -> tuple[datetime, str, str, str, str]:
     # The words come last for a provider that gives one id to two rows: arrival must not decide.
-    _, record, _ = placed
     return _aware(record.updated_at), record.id, record.text, record.key, record.origin.author
 
 
-def _by_scope(questions: Iterable[_Question]) -> list[_Question]:
-    """Order by narrowest scope, then newest, then key: three stable sorts, the last one leading."""
-    ordered = sorted(questions, key=_IDENTITY)
-    ordered.sort(key=_MOMENT, reverse=True)
-    ordered.sort(key=_PLACE)
-    return ordered
+def _by_scope(questions: Iterable[_Question], room: int) -> list[_Question]:
+    """Answer the first so many by narrowest scope, then newest, then key, sorting no scope that has no place left."""
+    by_place: dict[int, list[_Question]] = {}
+    for question in questions:
+        by_place.setdefault(question[0], []).append(question)
+    ordered: list[_Question] = []
+    for place in sorted(by_place):
+        if len(ordered) >= room:
+            break
+        # Two stable sorts, the last one leading.
+        at_place = sorted(by_place[place], key=_IDENTITY)
+        ordered += sorted(at_place, key=_moment, reverse=True)
+    return ordered[:room]
+
+
+def _moment(question: _Question) -> datetime:
+    return _aware(question[3].updated_at)
 
 
 def _entry(question: _Question) -> DigestEntry:
-    winner, *beaten = question[5]
+    winner, beaten = question[3:]
     return DigestEntry(
         id=winner.id,
         key=winner.key,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ..errors import WriteRefused
 from ..ids import new_id
@@ -20,7 +20,7 @@ from .erasures import with_id
 from .history import Ledger
 from .joined import JoinedDatabase
 from .keeping import Keeper, utc_now
-from .rows import keepable_token, receipt_digest, record_of, records_of, stored_of, why_unkeepable
+from .rows import keepable_token, reader_for, receipt_digest, record_of, stored_of, why_unkeepable
 from .schema import key_identity, metadata
 from .search import ExplainedKey, Search
 
@@ -55,6 +55,7 @@ class SqlMemoryProvider(SqlAdministration):
     ) -> None:
         self._engine = engine
         self._database = database_of(engine)
+        self._records = reader_for(engine.dialect)
         self._embedding = Embedding(self._database, embedder)
         self._search = Search(self._database, self._embedding)
         self._keeper = Keeper(clock=clock, ledger=Ledger(history=history, audit=audit))
@@ -117,11 +118,11 @@ class SqlMemoryProvider(SqlAdministration):
         now = self._keeper.now()
 
         async def work(conn: AsyncConnection) -> list[MemoryRecord]:
-            rows: list[Any] = []
+            records: list[MemoryRecord] = []
             for start in range(0, len(scopes), _SCOPES_AT_ONCE):
                 some = {"scopes": scopes[start : start + _SCOPES_AT_ONCE], "now": now}
-                rows += (await conn.execute(statements.AT_SCOPES, some)).all()
-            return records_of(rows)
+                records += self._records(await conn.execute(statements.AT_SCOPES, some))
+            return records
 
         return await self._database.read(work)
 
