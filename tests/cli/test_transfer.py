@@ -66,6 +66,18 @@ def test_bad_lines_are_named_with_their_reasons_and_nothing_is_imported(onfile, 
     assert stored(db) == []
 
 
+def test_a_member_given_twice_stops_the_import_with_its_line_and_name(onfile, stored, on_file):
+    db = on_file()
+    twice = line()[:-1] + f', "text": "{SECRET}"}}'
+
+    ended = onfile("import", "-", "--db", db, stdin=f"{line(key='a')}\n{twice}")
+
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.splitlines()[0] == "line 2: text is given more than once"
+    assert SECRET not in ended.err
+    assert stored(db) == []
+
+
 def test_keep_going_takes_the_good_lines_and_lists_the_bad_ones(onfile, stored):
     ended = onfile("import", "-", "--db", "f.db", "--keep-going", "--json", stdin=f"{line()}\n[1]\n{line(key='b')}")
 

@@ -157,6 +157,37 @@ def test_what_is_wrong_with_a_line_is_said_in_words(members: dict[str, object], 
 
 
 @pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ('"scope": "tenant:other"', "scope is given more than once"),
+        ('"\\u0073cope": "tenant:acme"', "scope is given more than once"),
+        (
+            '"pinned": false, "pinned": true, "key": "units"',
+            "key is given more than once; pinned is given more than once",
+        ),
+        ('"origin": {"run_id": "r", "run_id": "s"}', "origin.run_id is given more than once"),
+        (
+            '"updated_at": "2026-01-01T00:00:00Z", "updatedAt": "2026-01-01T00:00:00Z"',
+            "updated_at is given more than once",
+        ),
+        ('"origin": {"threadId": "t", "thread_id": "t"}', "origin.thread_id is given more than once"),
+        ('"note": 1, "note": 2', 'unknown member "note"'),
+    ],
+)
+def test_a_member_that_a_line_gives_twice_is_refused_by_name_instead_of_the_last_one_taken(more: str, reason: str):
+    line = json.dumps(GOOD)[:-1] + f", {more}}}"
+
+    with pytest.raises(LineRefused) as refused:
+        parse_line(line.encode())
+
+    assert str(refused.value) == reason
+
+
+def test_an_unknown_members_name_is_shown_so_that_it_cannot_disturb_a_terminal():
+    assert refusal(**{"a\n\x9b31m\u202eb": 1}) == 'unknown member "a%0A%C2%9B31m%E2%80%AEb"'
+
+
+@pytest.mark.parametrize(
     "line",
     ["", "{", "[]", "null", '"x"', "{}{}", '{"scope": "\\ud800"}', b'{"scope": "\xff"}', "{'scope': 'x'}", "NaN"],
 )

@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from ..keys import fold_key
 from ..records import Author, MemoryOrigin, MemoryRecord
-from ..text import one_line, unkeepable
+from ..text import one_line, shown_scope, unkeepable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -152,14 +152,18 @@ def parse_line(line: bytes | str) -> FactLine:
     The key and the text are put on one line each; times are converted to UTC.
 
     Raises:
-        LineRefused: It is no such line; the reason names members and limits and quotes no value.
+        LineRefused: It is no such line, or gives a member twice; the reason names members and limits
+            and quotes no value.
     """
     try:
-        return FactLine.model_validate_json(line)
+        read = FactLine.model_validate_json(line)
+        reasons = _repeated(line)
     except ValidationError as error:
-        refused = LineRefused("; ".join(_reasons(error)))
+        read, reasons = None, _reasons(error)
     # Raised out here so that pydantic's error, which knows the line, is not chained to it.
-    raise refused
+    if read is None or reasons:
+        raise LineRefused("; ".join(reasons))
+    return read
 
 
 def line_members(record: MemoryRecord, *, created_at: datetime) -> dict[str, Any]:
@@ -190,6 +194,32 @@ def dump_line(record: MemoryRecord, *, created_at: datetime) -> str:
     return json.dumps(line_members(record, created_at=created_at), ensure_ascii=False)
 
 
+class _Members(list[tuple[str, Any]]):
+    """The members of one JSON object as they stand in the line, those that are given twice included."""
+
+
+_REPEATED = "is given more than once"
+# Built once: making one for each line takes as long as reading it.
+_DECODER = json.JSONDecoder(object_pairs_hook=_Members)
+
+
+def _repeated(line: bytes | str) -> list[str]:
+    """Name the members that a valid line gives more than once: a JSON parser takes one of them and says nothing."""
+    members: _Members = _DECODER.decode(line if isinstance(line, str) else line.decode())
+    reasons = _twice(members, "")
+    for name, value in members:
+        if isinstance(value, _Members):
+            reasons += _twice(value, f"{name}.")
+    return reasons
+
+
+def _twice(members: _Members, place: str) -> list[str]:
+    names = [name for name, _ in members]
+    if len(set(names)) == len(names):
+        return []
+    return [f"{place}{name} {_REPEATED}" for name in dict.fromkeys(names) if names.count(name) > 1]
+
+
 def _utc(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
@@ -207,6 +237,13 @@ _WORDS: Mapping[str, str] = {
     "model_type": "must be a JSON object",
     "string_unicode": "is not valid Unicode",
 }
+_SPELLINGS: Mapping[str, str] = {
+    "updatedAt": "updated_at",
+    "createdAt": "created_at",
+    "origin.threadId": "origin.thread_id",
+    "origin.runId": "origin.run_id",
+    "origin.actorRef": "origin.actor_ref",
+}
 
 
 def _reason(detail: ErrorDetails) -> str:
@@ -218,8 +255,11 @@ def _reason(detail: ErrorDetails) -> str:
     if kind == "json_invalid":
         # The parser names a place and what it expected there, never what it found.
         return f"not JSON: {str(context.get('error', '')).replace('line 1 column', 'column')}"
+    if kind == "extra_forbidden" and member in _SPELLINGS:
+        # Known, so its other spelling is there as well.
+        return f"{_SPELLINGS[member]} {_REPEATED}"
     if kind == "extra_forbidden":
-        return f"unknown member {json.dumps(member[:_SHOWN_NAME], ensure_ascii=False)}"
+        return f"unknown member {json.dumps(shown_scope(member[:_SHOWN_NAME]), ensure_ascii=False)}"
     if kind.startswith("datetime"):
         return f"{member} is not a date and time like {_MOMENT}"
     return f"{member or 'the line'} {_WORDS.get(kind, 'is not valid')}"
