@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 from .keys import fold_key
 from .records import MemoryRecord
-from .text import one_line, shown_scope, shown_text, unkeepable
+from .text import one_line, shown_scope, shown_text, why_not_kept
 
 MEMBERS = ("key", "fact")
 DESCRIPTION = (
@@ -105,9 +105,9 @@ def check_fact(*, key: str, text: str, max_key_chars: int, max_fact_chars: int) 
     if not fold_key(fact.key):
         return "The key is blank; name in a few words what the fact is about."
     for name, value in (("key", fact.key), ("fact", fact.text)):
-        character = unkeepable(value)
-        if character is not None:
-            return f"The {name} holds {character}, which cannot be kept; send it without."
+        why = why_not_kept(value)
+        if why is not None:
+            return f"The {name} {why}; send it without."
     for name, value, limit in (("key", fact.key, max_key_chars), ("fact", fact.text, max_fact_chars)):
         if len(value) > limit:
             return f"The {name} has {len(value)} characters and the limit is {limit}; say it shorter."

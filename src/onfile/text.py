@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+LONGEST_TOKEN = 255
+"""Code points that every store can keep of a scope, a key or an id."""
+
 # NUL is absent on purpose: no store can keep it, so it is refused by name, not turned into a space.
 _BREAKS = re.compile("[\x01-\x1f\x7f-\x9f\u2028\u2029]+")
 _UNKEEPABLE = re.compile("[\x00\ud800-\udfff]")
@@ -24,6 +27,26 @@ def unkeepable(text: str) -> str | None:
     if found is None:
         return None
     return "a NUL character" if found.group() == "\x00" else "a lone surrogate"
+
+
+def why_not_kept(text: str, *, most: int | None = None) -> str | None:
+    """Say why no store can keep a text, in words that follow its name, or answer None when a store can.
+
+    The one place for these words: a refusal reads the same from every store, and before any store.
+
+    Args:
+        text: Any text.
+        most: How many code points a store keeps of it; None for a text without such a limit.
+
+    Returns:
+        `"holds a NUL character, which no store can keep"`, or about its length.
+    """
+    character = unkeepable(text)
+    if character is not None:
+        return f"holds {character}, which no store can keep"
+    if most is not None and len(text) > most:
+        return f"has {len(text)} characters and a store keeps at most {most}"
+    return None
 
 
 # What follows makes one fact one line. Text that holds nothing unusual (nearly all) is only searched.

@@ -9,13 +9,14 @@ from .authority import memory_write_verdict
 from .errors import WriteRefused
 from .records import MemoryRecord
 from .remember import person_stands
-from .text import shown_scope
+from .text import LONGEST_TOKEN, shown_scope, why_not_kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
     from .provider import StoreMemory
+    from .records import MemoryOrigin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,36 @@ class Step:
     """True when nothing is written."""
     replaced: str | None = None
     """The text that goes, or None."""
+
+
+def why_unkeepable(*, scope: str, key: str, text: str, origin: MemoryOrigin) -> str | None:
+    """Say in words why no store could keep this fact, or answer None; the same words whichever store is asked.
+
+    An idempotency key is not looked at and may hold anything: a store keeps a digest of it.
+    """
+    named = {
+        "key": key,
+        "fact": text,
+        "scope": scope,
+        "thread id": origin.thread_id,
+        "run id": origin.run_id,
+        "actor reference": origin.actor_ref,
+    }
+    for name, value in named.items():
+        if value is None and name.endswith((" id", " reference")):
+            continue
+        if not isinstance(value, str):
+            return f"The {name} must be a string, not {type(value).__name__}."
+        if (why := why_not_kept(value)) is not None:
+            return f"The {name} {why}; send it without."
+    if not scope.strip():
+        return "The scope is blank; a fact is held at a scope such as `tenant:acme`."
+    for name, value in (("key", key), ("scope", scope)):
+        if (why := why_not_kept(value, most=LONGEST_TOKEN)) is not None:
+            return f"The {name} {why}; make it shorter."
+    if origin.author not in ("agent", "human"):
+        return "The origin's author is neither `agent` nor `human`."
+    return None
 
 
 def changes_anything(*, standing: MemoryRecord | None, request: StoreMemory) -> bool:

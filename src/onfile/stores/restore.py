@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import OnfileError, WriteRefused
+from ..writes import why_unkeepable
 from . import statements
 from .derived import after_text_removed, after_text_written
-from .rows import keepable_token, row_of, why_unkeepable
+from .rows import keepable_token, row_of
 from .schema import key_identity
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ..records import MemoryOrigin, MemoryRecord
 from ..text import unkeepable
@@ -136,35 +136,6 @@ def row_of(record: MemoryRecord, *, created_at: datetime, expires_at: datetime |
 def keepable_token(token: object) -> bool:
     """Tell whether a scope or an id can be in the database at all; any other matches nothing."""
     return isinstance(token, str) and 0 < len(token) <= MAX_CHARS and unkeepable(token) is None
-
-
-def why_unkeepable(*, scope: str, key: str, text: str, origin: MemoryOrigin) -> str | None:
-    """Say in words why no database could keep this fact, or answer None."""
-    named = {
-        "scope": scope,
-        "key": key,
-        "fact": text,
-        "origin's thread": origin.thread_id,
-        "origin's run": origin.run_id,
-        "origin's actor": origin.actor_ref,
-    }
-    for name, value in named.items():
-        if value is None:
-            continue
-        if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # hosts write from untyped code
-            return f"the {name} is a {type(value).__name__}, not a string"
-        found = unkeepable(value)
-        if found is not None:
-            return f"the {name} contains {found}, which no database can keep; leave it out"
-    if not scope.strip():
-        return "the scope is blank; a fact is held at a scope such as 'tenant:acme'"
-    for name in ("scope", "key"):
-        length = len(cast("str", named[name]))
-        if length > MAX_CHARS:
-            return f"the {name} has {length} characters; a store keeps at most {MAX_CHARS}"
-    if origin.author not in ("agent", "human"):
-        return "the origin's author is neither 'agent' nor 'human'"
-    return None
 
 
 def receipt_digest(*, idempotency_key: str, scope: str, identity: str) -> str:

@@ -12,12 +12,8 @@ from ..keys import fold_key
 from ..provider import ForgetMemory, ListMemories, SearchMemories, StoreMemory
 from ..records import MemoryRecord
 from ..scopes import actor_scope, check_actor
-from ..text import unkeepable
-from ..writes import forgotten_since, judge_write
+from ..writes import forgotten_since, judge_write, why_unkeepable
 from .overlap import fact_words, overlap_scores
-
-MAX_SCOPE_CHARS = 255
-MAX_KEY_CHARS = 255
 
 _Place = tuple[str, str]
 """Where a fact stands: its scope and the identity of its key. One record each."""
@@ -83,7 +79,9 @@ class InMemoryMemoryProvider:
                 and has been forgotten since.
         """
         check_actor(request.ctx.actor)
-        _refuse_unkeepable(request)
+        why = why_unkeepable(scope=request.scope, key=request.key, text=request.text, origin=request.origin)
+        if why is not None:
+            raise WriteRefused(why)
         place = (request.scope, fold_key(request.key))
         standing = self._standing.get(place)
         receipt = None if request.idempotency_key is None else (request.idempotency_key, place)
@@ -134,30 +132,6 @@ class InMemoryMemoryProvider:
             msg = "the clock answered a time without a zone; return datetime.now(UTC)"
             raise ValueError(msg)
         return now.astimezone(UTC)
-
-
-def _refuse_unkeepable(request: StoreMemory) -> None:
-    # The idempotency key may hold anything: a store keeps a hash of it.
-    origin = request.origin
-    for name, text in (
-        ("key", request.key),
-        ("fact", request.text),
-        ("scope", request.scope),
-        ("thread id", origin.thread_id),
-        ("run id", origin.run_id),
-        ("actor reference", origin.actor_ref),
-    ):
-        character = unkeepable(text) if text is not None else None
-        if character is not None:
-            msg = f"The {name} holds {character}, which no store can keep; send it without."
-            raise WriteRefused(msg)
-    if not request.scope.strip():
-        msg = "The scope is blank; a fact is held at a scope such as `tenant:acme`."
-        raise WriteRefused(msg)
-    for name, text, limit in (("key", request.key, MAX_KEY_CHARS), ("scope", request.scope, MAX_SCOPE_CHARS)):
-        if len(text) > limit:
-            msg = f"The {name} has {len(text)} characters and a store keeps {limit}; make it shorter."
-            raise WriteRefused(msg)
 
 
 def _answer_retry(request: StoreMemory, standing: MemoryRecord | None) -> MemoryRecord:

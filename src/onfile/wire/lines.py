@@ -12,15 +12,12 @@ from pydantic_core import PydanticCustomError
 
 from ..keys import fold_key
 from ..records import Author, MemoryOrigin, MemoryRecord
-from ..text import one_line, shown_scope, unkeepable
+from ..text import LONGEST_TOKEN, one_line, shown_scope, why_not_kept
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pydantic_core import ErrorDetails
-
-LONGEST_TOKEN = 255
-"""Characters (code points) that every database can keep of a scope, a key, an id or a reference."""
 
 _MOMENT = "2026-09-01T12:00:00Z"
 _SHOWN_NAME = 40
@@ -46,10 +43,8 @@ def _token(value: str) -> str:
 
 
 def _keepable(value: str) -> str:
-    if (character := unkeepable(value)) is not None:
-        _refuse(f"holds {character}, which no database keeps")
-    if len(value) > LONGEST_TOKEN:
-        _refuse(f"has {len(value)} characters, {LONGEST_TOKEN} is the most")
+    if (why := why_not_kept(value, most=LONGEST_TOKEN)) is not None:
+        _refuse(why)
     return value
 
 
@@ -62,8 +57,8 @@ def _key(value: str) -> str:
 def _text(value: str) -> str:
     if not (text := one_line(value)):
         _refuse("is blank")
-    if (character := unkeepable(text)) is not None:
-        _refuse(f"holds {character}, which no database keeps")
+    if (why := why_not_kept(text)) is not None:
+        _refuse(why)
     return text
 
 
