@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from onfile.errors import ScopeError
 from onfile.records import Actor
-from onfile.scopes import ScopeContext
+from onfile.scopes import ScopeContext, default_scopes
 from onfile.skills import (
     CodeSkills,
     ListSkills,
     LoadSkill,
     Skill,
     SkillProvider,
+    offer_skills,
+    read_skill,
     resolve_skill_catalog,
     skill,
     skill_tool,
@@ -141,3 +144,41 @@ def test_the_tool_takes_a_name_and_nothing_else():
     assert (tool.name, tool.kind) == ("skill", "skill")
     assert list(tool.json_schema["properties"]) == ["name"]
     assert tool.json_schema["additionalProperties"] is False
+
+
+def held(name: str, scope: str, body: str) -> CodeSkills:
+    return CodeSkills(skill(name=name, description="when it is needed", scope=scope)(lambda: body))
+
+
+async def test_a_run_is_offered_the_skills_of_every_provider_and_reads_the_one_that_won_its_name():
+    providers = [
+        held("close", "global", "ask first"),
+        held("Close", "tenant:acme", "ask Bo"),
+        held("x", "actor:bo", ""),
+    ]
+
+    catalog = await offer_skills(providers, ctx=CTX, scopes=default_scopes)
+
+    assert [(entry.name, entry.scope) for entry in catalog.entries] == [("Close", "tenant:acme")]
+    assert await read_skill(providers, "close", catalog=catalog, ctx=CTX) == "ask Bo"
+
+
+@pytest.mark.parametrize("name", ["x", "", None, 7, ["close"]])
+async def test_what_is_not_in_the_catalogue_is_not_read_though_a_provider_has_it(name):
+    providers = [held("close", "global", "ask first"), held("x", "actor:bo", "of Bo")]
+    catalog = await offer_skills(providers, ctx=CTX, scopes=default_scopes)
+
+    with pytest.raises(LookupError, match="On offer: close"):
+        await read_skill(providers, name, catalog=catalog, ctx=CTX)
+
+
+async def test_a_skill_that_was_withdrawn_is_told_by_its_name():
+    catalog = await offer_skills([held("close", "global", "ask first")], ctx=CTX, scopes=default_scopes)
+
+    with pytest.raises(LookupError, match="close was withdrawn"):
+        await read_skill([], "close", catalog=catalog, ctx=CTX)
+
+
+async def test_without_a_usable_scope_no_provider_is_asked():
+    with pytest.raises(ScopeError):
+        await offer_skills([], ctx=CTX, scopes=lambda ctx: [])

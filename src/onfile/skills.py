@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from .authority import ALLOWED, Verdict
 from .keys import fold_key
 from .records import Actor, Author
-from .scopes import GLOBAL_SCOPE, ScopeContext, actor_scope
+from .scopes import GLOBAL_SCOPE, ScopeContext, ScopeResolver, actor_scope, resolve_scopes
 from .text import one_line, shown_scope, shown_text
 
 MAX_SKILLS = 50
@@ -118,6 +118,46 @@ def resolve_skill_catalog(
     return SkillCatalog(
         scopes=order, entries=entries, omitted=omitted, block=build_skills_block(entries=entries, partial=omitted > 0)
     )
+
+
+async def offer_skills(
+    providers: Sequence[SkillProvider],
+    *,
+    ctx: ScopeContext,
+    scopes: ScopeResolver,
+    max_skills: int | None = MAX_SKILLS,
+) -> SkillCatalog:
+    """Resolve what one run may read, once; keep the catalogue with the run.
+
+    Raises:
+        ScopeError: No usable scope; no provider was asked.
+    """
+    resolved = await resolve_scopes(scopes, ctx)
+    request = ListSkills(scopes=resolved, ctx=ctx)
+    listed = [one for provider in providers for one in await provider.list(request)]
+    return resolve_skill_catalog(skills=listed, scopes=resolved, max_skills=max_skills)
+
+
+async def read_skill(
+    providers: Sequence[SkillProvider], name: object, *, catalog: SkillCatalog, ctx: ScopeContext
+) -> str:
+    """Answer a skill's body, from the first provider that has it; only what the run's catalogue offers.
+
+    Raises:
+        LookupError: It is not on offer or was withdrawn since; in words for the model.
+    """
+    entry = catalog.find(name) if isinstance(name, str) else None
+    if entry is None:
+        offered = ", ".join(one.name for one in catalog.entries)
+        msg = f"There is no such skill on offer in this run. On offer: {offered or 'none'}."
+        raise LookupError(msg)
+    request = LoadSkill(name=entry.name, scope=entry.scope, ctx=ctx)
+    for provider in providers:
+        body = await provider.load(request)
+        if body is not None:
+            return body
+    msg = f"The skill {entry.name} was withdrawn since; do without it."
+    raise LookupError(msg)
 
 
 def build_skills_block(*, entries: Sequence[CatalogEntry], partial: bool) -> str:

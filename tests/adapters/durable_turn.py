@@ -19,7 +19,8 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
 from onfile import Actor, Memory, ScopeContext
-from onfile.adapters.pydantic_ai import MemoryCapability
+from onfile.adapters.pydantic_ai import MemoryCapability, SkillsCapability
+from onfile.skills import CodeSkills, skill
 from onfile.stores import SqlMemoryProvider
 
 FOLDER, ACT = Path(sys.argv[1]), sys.argv[2]
@@ -50,6 +51,19 @@ class Counting(SqlMemoryProvider):
         return await super().write(request)
 
 
+@skill(name="label-a-pallet", description="how a pallet is labelled")
+def label_a_pallet() -> str:
+    return f"as it was on {ACT}"
+
+
+class Listed(CodeSkills):
+    asked = 0
+
+    async def list(self, request):
+        type(self).asked += 1
+        return await super().list(request)
+
+
 provider = Counting.from_url(f"sqlite+aiosqlite:///{FOLDER}/onfile.db")
 memory = Memory(provider)
 
@@ -59,17 +73,23 @@ async def answer(messages, info):
     with (FOLDER / "told.jsonl").open("a") as told:
         told.write(json.dumps(system) + "\n")
     if not any(isinstance(message, ModelResponse) for message in messages):
-        return ModelResponse(parts=[ToolCallPart("remember", {"key": "carrier", "fact": "by rail"}, "c1")])
+        fact = {"key": "carrier", "fact": "by rail"}
+        calls = [ToolCallPart("remember", fact, "c1"), ToolCallPart("skill", {"name": "label-a-pallet"}, "c2")]
+        return ModelResponse(parts=calls)
     if ACT == "start":
         os._exit(9)
-    return ModelResponse(parts=[TextPart("done")])
+    return ModelResponse(parts=[TextPart(f"done {messages[-1].parts[-1].content}")])
 
 
 agent = Agent(
     FunctionModel(answer),
     name="support",
     instructions="BASE",
-    capabilities=[MemoryCapability(memory, actor=lambda ctx: ANA), DBOSDurability()],
+    capabilities=[
+        MemoryCapability(memory, actor=lambda ctx: ANA),
+        SkillsCapability([Listed(label_a_pallet)], actor=lambda ctx: ANA),
+        DBOSDurability(),
+    ],
 )
 
 
@@ -92,7 +112,9 @@ async def main() -> None:
     output = await handle.get_result()
     steps = [step["function_name"] for step in await DBOS.list_workflow_steps_async(handle.workflow_id)]
     sys.stdout.write(
-        json.dumps({"output": output, "asked": Counting.asked, "written": Counting.written, "steps": steps})
+        json.dumps(
+            {"output": output, "asked": Counting.asked + Listed.asked, "written": Counting.written, "steps": steps}
+        )
     )
     await provider.aclose()
     DBOS.destroy()

@@ -25,12 +25,13 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from onfile import Actor, Memory, ScopeContext
-from onfile.adapters.pydantic_ai import MemoryCapability
+from onfile.adapters.pydantic_ai import MemoryCapability, SkillsCapability
+from onfile.skills import CodeSkills, skill
 from onfile.testing import InMemoryMemoryProvider
 from tests.facts import fact
 
 from .behaviour import ANA, AdapterBehaviour
-from .scripts import Scripts
+from .scripts import Call, Scripts, ship
 
 
 @dataclass
@@ -64,6 +65,16 @@ def model_of(scripts: Scripts) -> FunctionModel:
         return ModelResponse(parts=[ToolCallPart(call.name, call.arguments, call.id) for call in step])
 
     return FunctionModel(answer)
+
+
+@skill(name="label-a-pallet", description="how a pallet is labelled")
+def label_a_pallet() -> str:
+    return "two labels, on the short sides"
+
+
+@skill(name="close-the-books", description="how Bo closes the books", scope="actor:bo")
+def close_the_books() -> str:
+    return "for Bo alone"
 
 
 class PydanticAIDesk:
@@ -105,15 +116,12 @@ class TestPydanticAI(AdapterBehaviour):
 
 async def test_the_block_stands_after_contributors_and_before_retrieval_and_skills():
     # given capabilities in the order that the docs say, and a contributor of the host's
-    def capability(text: str) -> Capability[Any]:
-        return Capability(instructions=lambda: text)
-
     scripts = Scripts()
     seen = scripts.add("hi", "done")
     memory = MemoryCapability(Memory(InMemoryMemoryProvider(records=[fact()])), actor=lambda ctx: ANA)
-    agent = Agent(
-        model_of(scripts), instructions="BASE", capabilities=[memory, capability("RETRIEVED"), capability("SKILLS")]
-    )
+    retrieval: Any = Capability(instructions=lambda: "RETRIEVED")
+    skills = SkillsCapability([CodeSkills(label_a_pallet)], actor=lambda ctx: ANA)
+    agent = Agent(model_of(scripts), instructions="BASE", capabilities=[memory, retrieval, skills])
 
     @agent.instructions
     def contributor() -> str:
@@ -123,8 +131,19 @@ async def test_the_block_stands_after_contributors_and_before_retrieval_and_skil
     await agent.run("hi")
 
     # then the five parts stand in their order
-    parts = [part if len(part) < 20 else "block" for part in re.split(r"\n\n(?=[A-Z<])", seen.systems[0])]
-    assert parts == ["BASE", "CONTRIBUTED", "block", "RETRIEVED", "SKILLS"]
+    parts = [part.partition("\n")[0] for part in re.split(r"\n\n(?=[A-Z<])", seen.systems[0])]
+    assert parts == ["BASE", "CONTRIBUTED", "<memory>", "RETRIEVED", "<skills>"]
+
+
+async def test_skills_stand_behind_memory_also_where_the_host_lists_them_first():
+    scripts = Scripts()
+    seen = scripts.add("hi", "done")
+    memory = MemoryCapability(Memory(InMemoryMemoryProvider(records=[fact()])), actor=lambda ctx: ANA)
+    skills = SkillsCapability([CodeSkills(label_a_pallet)], actor=lambda ctx: ANA)
+
+    await Agent(model_of(scripts), capabilities=[skills, memory]).run("hi")
+
+    assert seen.systems[0].startswith("<memory>") and seen.systems[0].endswith("</skills>")
 
 
 async def test_a_turn_of_several_parts_is_searched_by_its_text_alone():
@@ -185,6 +204,81 @@ async def test_nobody_signed_in_is_an_error_before_any_model_is_asked():
     assert not seen.systems
 
 
+def read_skill(name: str, id: str = "c1") -> Call:
+    return Call(name="skill", arguments={"name": name}, id=id)
+
+
+async def test_a_model_reads_the_skills_of_its_run_s_catalogue_and_no_others():
+    # given a skill of everybody's and one of somebody else's
+    scripts = Scripts()
+    asked = [
+        read_skill("Label a pallet"),
+        read_skill("close-the-books", "c2"),
+        Call(name="skill", arguments={}, id="c3"),
+    ]
+    seen = scripts.add("label a pallet", asked, "done")
+    skills = SkillsCapability([CodeSkills(label_a_pallet, close_the_books)], actor=lambda ctx: ANA)
+
+    # when a run asks for both, and for none by name
+    await Agent(model_of(scripts), capabilities=[skills]).run("label a pallet")
+
+    # then it is answered the one on offer, and told in words what is
+    assert "label-a-pallet: how a pallet is labelled" in seen.systems[0] and "close" not in seen.systems[0]
+    assert seen.results["c1"] == "two labels, on the short sides"
+    assert seen.results["c2"] == seen.results["c3"]
+    assert seen.results["c2"] == "There is no such skill on offer in this run. On offer: label-a-pallet."
+
+
+async def test_a_run_with_no_skill_on_offer_has_no_tool_for_it():
+    scripts = Scripts()
+    seen = scripts.add("hi", "done")
+    skills = SkillsCapability([CodeSkills(close_the_books)], actor=lambda ctx: ANA)
+
+    await Agent(model_of(scripts), capabilities=[skills]).run("hi")
+
+    assert seen.systems[0] == "" and not seen.offered[0]
+
+
+async def test_a_run_resumed_after_an_approval_has_the_catalogue_it_began_with():
+    # given a run that waits for a person
+    scripts = Scripts()
+    seen = scripts.add("ship it", [ship()], [read_skill("close-the-books", "c2")], "shipped")
+
+    def agent(*skills: Any) -> Agent[Any, Any]:
+        made = Agent(
+            model_of(scripts),
+            deps_type=Deps,
+            output_type=[str, DeferredToolRequests],
+            capabilities=[SkillsCapability([CodeSkills(*skills)], actor=lambda ctx: ctx.deps.actor)],
+        )
+
+        @made.tool_plain(name="ship", requires_approval=True)
+        def ship_it() -> str:
+            """Ship it."""
+            return "shipped"
+
+        return made
+
+    bo = Deps(Actor(id="bo", tenant_ref="acme"))
+    kept = (await agent(close_the_books).run("ship it", deps=bo)).all_messages_json()
+
+    # when it is approved after its skill was withdrawn and another one published
+    history = ModelMessagesTypeAdapter.validate_json(kept)
+    approved = DeferredToolResults(approvals={"c9": True})
+    resumed = await agent(label_a_pallet).run(message_history=history, deferred_tool_results=approved, deps=bo)
+
+    # then the menu is the one that it began with, and what is gone is told
+    assert resumed.output == "shipped"
+    assert seen.systems[0] == seen.systems[1] and "close-the-books" in seen.systems[1]
+    assert seen.results["c2"] == "The skill close-the-books was withdrawn since; do without it."
+    assert b"onfile_skills" not in resumed.all_messages_json()
+
+    # and nobody else can take it up
+    with pytest.raises(Exception, match="started for another actor"):
+        history = ModelMessagesTypeAdapter.validate_json(kept)
+        await agent().run(message_history=history, deferred_tool_results=approved, deps=Deps(ANA))
+
+
 @pytest.mark.skipif(find_spec("dbos") is None and os.environ.get("CI") != "true", reason="DBOS is not installed here")
 def test_a_run_killed_in_its_second_model_call_recovers_with_the_same_bytes_under_dbos(tmp_path: Path, project: Path):
     def process(act: str) -> subprocess.CompletedProcess[str]:
@@ -206,12 +300,15 @@ def test_a_run_killed_in_its_second_model_call_recovers_with_the_same_bytes_unde
     told = json.loads(recovered.stdout)
 
     # then nobody was asked again, nothing was written again, and the model read the same bytes each time
-    assert (told["output"], told["asked"], told["written"]) == ("done", 0, 0)
+    assert (told["output"], told["asked"], told["written"]) == ("done as it was on start", 0, 0)
     assert told["steps"] == [
         "support__capability__onfile_memory.digest",
+        "support__capability__onfile_skills.catalog",
         "support__model.request",
         "support__capability__onfile_memory.remember",
+        "support__capability__onfile_skills.skill",
         "support__model.request",
     ]
     systems = {*map(json.loads, (tmp_path / "told.jsonl").read_text().splitlines())}
-    assert len(systems) == 1 and "units: kilometres" in systems.pop()
+    (system,) = systems
+    assert "units: kilometres" in system and "label-a-pallet" in system

@@ -53,7 +53,7 @@ def context_of(answer: object, *, thread_id: str | None = None, agent_name: str 
 
 def keep(digest: MemoryDigest, ctx: ScopeContext) -> dict[str, Any]:
     """Answer a digest as JSON values for a framework's durable state, with whose it is."""
-    return {"actor": ctx.actor.id, "tenant": ctx.actor.tenant_ref, "digest": dump_digest(digest)}
+    return {**whose(ctx), "digest": dump_digest(digest)}
 
 
 def kept(data: dict[str, Any], ctx: ScopeContext) -> MemoryDigest:
@@ -62,9 +62,23 @@ def kept(data: dict[str, Any], ctx: ScopeContext) -> MemoryDigest:
     Raises:
         ActorChanged: It was kept for another actor.
     """
+    same_actor(data, ctx)
+    return load_digest(data.get("digest"))
+
+
+def whose(ctx: ScopeContext) -> dict[str, Any]:
+    """Answer as JSON values for whom a run is, to be kept with whatever it resolved."""
+    return {"actor": ctx.actor.id, "tenant": ctx.actor.tenant_ref}
+
+
+def same_actor(data: dict[str, Any], ctx: ScopeContext) -> None:
+    """Hold what `whose` answered against who the run is for now.
+
+    Raises:
+        ActorChanged: It was kept for another actor.
+    """
     if (data.get("actor"), data.get("tenant")) != (ctx.actor.id, ctx.actor.tenant_ref):
         raise ActorChanged
-    return load_digest(data.get("digest"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,18 +11,8 @@ from pydantic_ai.settings import ModelSettings
 from ..memory import Memory
 from ..prompt import PromptSource, SystemPrompt, render_source
 from ..remember import remember_tool
-from ..scopes import ScopeContext, ScopeResolver, default_scopes, resolve_scopes
-from ..skills import (
-    MAX_SKILLS,
-    CatalogEntry,
-    ListSkills,
-    LoadSkill,
-    Skill,
-    SkillCatalog,
-    SkillProvider,
-    resolve_skill_catalog,
-    skill_tool,
-)
+from ..scopes import ScopeContext, ScopeResolver, default_scopes
+from ..skills import MAX_SKILLS, CatalogEntry, SkillCatalog, SkillProvider, offer_skills, skill_tool
 from .history import History
 from .messages import AnyModel
 from .retrieval import Retrieval
@@ -99,20 +89,7 @@ class Assistant:
     async def catalog(self, ctx: ScopeContext) -> SkillCatalog:
         """Resolve the skills that this turn may read."""
         resolver = self.scopes or (self.memory.scopes if self.memory is not None else default_scopes)
-        scopes = await resolve_scopes(resolver, ctx)
-        listed: list[Skill] = []
-        for provider in self.skills:
-            listed.extend(await provider.list(ListSkills(scopes=scopes, ctx=ctx)))
-        return resolve_skill_catalog(skills=listed, scopes=scopes, max_skills=self.max_skills)
-
-    async def read_skill(self, entry: CatalogEntry, ctx: ScopeContext) -> str | None:
-        """Answer a skill's body from the first provider that has it."""
-        request = LoadSkill(name=entry.name, scope=entry.scope, ctx=ctx)
-        for provider in self.skills:
-            body = await provider.load(request)
-            if body is not None:
-                return body
-        return None
+        return await offer_skills(self.skills, ctx=ctx, scopes=resolver, max_skills=self.max_skills)
 
 
 def dump_catalog(catalog: SkillCatalog) -> dict[str, Any]:

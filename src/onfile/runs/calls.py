@@ -13,7 +13,7 @@ from ..digest import MemoryDigest
 from ..memory import Memory
 from ..remember import remember_tool
 from ..scopes import actor_scope
-from ..skills import SkillCatalog
+from ..skills import SkillCatalog, read_skill
 from ..text import unkeepable
 from ..wire.redaction import FACTS, fact_mark
 from .assistant import Assistant
@@ -167,18 +167,9 @@ class CallRunner:
         return _shown(settle_questions(read_questions(call.arguments), _member(answer, "answers")))
 
     async def _skill(self, call: Call) -> str:
+        catalog = self._stages.catalog or SkillCatalog(scopes=())
         name = _member(call.arguments, "name")
-        catalog = self._stages.catalog
-        entry = catalog.find(name) if catalog is not None and isinstance(name, str) else None
-        if catalog is None or entry is None:
-            offered = ", ".join(one.name for one in catalog.entries) if catalog is not None else ""
-            msg = f"There is no such skill on offer in this run. On offer: {offered or 'none'}."
-            raise LookupError(msg)
-        body = await self._assistant.read_skill(entry, self._run.ctx)
-        if body is None:
-            msg = f"The skill {entry.name} was withdrawn since; do without it."
-            raise LookupError(msg)
-        return body
+        return await read_skill(self._assistant.skills, name, catalog=catalog, ctx=self._run.ctx)
 
     async def _remember(self, call: Call, facts: dict[str, Json]) -> Json:
         memory, name = self._assistant.memory, f"tool:{call.name}"
