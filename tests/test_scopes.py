@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import UserList, deque
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,12 +87,50 @@ async def test_scopes_pass_byte_for_byte(scopes: list[str]):
         ["actor:ana", 7],
         [b"actor:ana"],
         [["actor:ana"]],
+        bytearray(b"actor:ana"),
+        {"actor:ana"},
+        frozenset({"actor:ana", "global"}),
+        {"actor:ana": True},
+        {"actor:ana": True}.keys(),
     ],
     ids=repr,
 )
 async def test_an_answer_that_names_no_scope_is_an_error(answer: object):
     with pytest.raises(ScopeError):
         await resolved(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{"actor:ana", "global"}, {"actor:ana": 1}, "actor:ana", None, 7, object()],
+    ids=lambda a: type(a).__name__,
+)
+async def test_a_resolver_that_answers_no_list_is_told_what_to_return(answer: object):
+    with pytest.raises(ScopeError, match="return a list or tuple of tokens, most specific first"):
+        await resolved(answer)
+
+
+async def test_an_async_generator_is_no_list_of_scopes():
+    async def resolver(_: ScopeContext):
+        yield "global"
+
+    with pytest.raises(ScopeError, match="returned async_generator; return a list or tuple"):
+        await resolve_scopes(resolver, CTX)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ["actor:ana", "global"],
+        ("actor:ana", "global"),
+        pytest.param(deque(["actor:ana", "global"]), id="a deque"),
+        pytest.param(UserList(["actor:ana", "global"]), id="a sequence of somebody's own"),
+        pytest.param((scope for scope in ("actor:ana", "global")), id="a generator"),
+        pytest.param({"a": "actor:ana", "b": "global"}.values(), id="a dict's values"),
+    ],
+)
+async def test_whatever_has_an_order_will_do(answer: object):
+    assert await resolved(answer) == ("actor:ana", "global")
 
 
 @pytest.mark.parametrize(

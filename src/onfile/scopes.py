@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AnySet
 from dataclasses import dataclass
 from typing import cast
 
@@ -58,8 +59,8 @@ async def resolve_scopes(resolver: ScopeResolver, ctx: ScopeContext) -> tuple[st
         The tokens, most specific first; one that is listed twice counts at its first place.
 
     Raises:
-        ScopeError: The actor is nobody, or the resolver returned nothing, None, a bare string, a
-            blank or something that is not a string. Never read as "everything".
+        ScopeError: The actor is nobody, or the resolver returned nothing, None, a bare string, a set or
+            dict, a blank or something that is not a string. Never read as "everything".
     """
     check_actor(ctx.actor)
     answer = resolver(ctx)
@@ -69,12 +70,20 @@ async def resolve_scopes(resolver: ScopeResolver, ctx: ScopeContext) -> tuple[st
 
 
 def check_scopes(scopes: object) -> tuple[str, ...]:
-    """Answer the scopes as a tuple, each once, or raise a `ScopeError` that says what is wrong."""
-    if isinstance(scopes, str | bytes):
-        msg = "the scope resolver returned one bare string; return a list of tokens, most specific first"
+    """Answer the scopes as a tuple, each once, or raise a `ScopeError` that says what is wrong.
+
+    A list, a tuple, any other ordered sequence, and what a generator yields will do. Not a set, a dict
+    or a dict's keys: the order is the whole of precedence, and theirs is an accident.
+    """
+    kind, wanted = type(scopes).__name__, "return a list or tuple of tokens, most specific first"
+    if isinstance(scopes, str | bytes | bytearray | memoryview):
+        msg = f"the scope resolver returned one bare string; {wanted}"
+        raise ScopeError(msg)
+    if isinstance(scopes, Mapping | AnySet):
+        msg = f"the scope resolver returned {kind}, whose order decides nothing; {wanted}"
         raise ScopeError(msg)
     if scopes is None or not isinstance(scopes, Iterable):
-        msg = f"the scope resolver returned {type(scopes).__name__}; return a list of tokens, most specific first"
+        msg = f"the scope resolver returned {kind}; {wanted}"
         raise ScopeError(msg)
     tokens: dict[str, None] = {}
     for position, token in enumerate(cast("Iterable[object]", scopes)):
