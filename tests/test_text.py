@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onfile.text import one_line, shown_scope, shown_text, unkeepable
+from onfile.text import keepable_token, one_line, shown_scope, shown_text, unkeepable
 from tests.strategies import BIDI, LINE_BREAKS, any_text
 
 CONTROLS = [character for character in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(character) == "Cc"]
@@ -208,3 +208,9 @@ def test_a_row_made_to_be_slow_is_shown_at_once(text: str):
     shown_text(text)
 
     assert perf_counter() - start < 2
+
+
+@pytest.mark.parametrize("token", ["", "a" * 256, "a\x00", "\ud800", None, 7, b"a"])
+def test_a_scope_or_id_that_no_store_can_hold_is_told_from_one_that_it_can(token):
+    assert not keepable_token(token)
+    assert keepable_token("actor:ana") and keepable_token("ä" * 255)

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from onfile import Actor, MemoryOrigin, MemoryRecord, ScopeContext, StoreMemory, WriteRefused
-from onfile.writes import Step, judge_write
+from onfile.writes import Step, judge_write, key_identity, receipt_digest
 from tests.facts import NOON, fact
 
 ANA = ScopeContext(actor=Actor(id="ana", tenant_ref="acme"))
@@ -86,3 +86,21 @@ def test_an_agent_writes_nowhere_but_at_its_own_actors_scope(scope: str):
 
 def test_a_persons_wider_write_was_judged_before_it_came_to_the_store():
     assert judge(None, scope="global", origin=HUMAN).record.scope == "global"
+
+
+def test_a_key_is_identified_by_its_folding_which_never_grows_past_what_a_store_can_index():
+    longest = "ﬃ" * 255  # folding makes three letters of each
+
+    assert key_identity("Fiscal Year") == "fiscal-year"
+    assert len(key_identity(longest)) < 255 and key_identity(longest) != key_identity(longest[:-1])
+    assert key_identity(key_identity("Fiscal Year")) == "fiscal-year"
+
+
+def test_a_receipt_names_one_write_without_its_words_and_no_two_run_together():
+    names = {
+        receipt_digest(idempotency_key=key, scope=scope, identity=identity)
+        for key, scope, identity in [("a", "b", "c"), ("ab", "", "c"), ("a", "bc", ""), ("\ud800", "b", "c")]
+    }
+
+    assert len(names) == 4
+    assert all(len(name) == 64 and set(name) <= set("0123456789abcdef") for name in names)

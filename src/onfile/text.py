@@ -49,6 +49,11 @@ def why_not_kept(text: str, *, most: int | None = None) -> str | None:
     return None
 
 
+def keepable_token(token: object) -> bool:
+    """Tell whether a scope or an id can be in a store at all; any other matches nothing and raises nothing."""
+    return isinstance(token, str) and 0 < len(token) <= LONGEST_TOKEN and unkeepable(token) is None
+
+
 # What follows makes one fact one line. Text that holds nothing unusual (nearly all) is only searched.
 
 _SURROGATES = re.compile("[\ud800-\udfff]")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .authority import memory_write_verdict
 from .errors import WriteRefused
+from .keys import fold_key
 from .records import MemoryRecord
 from .remember import person_stands
 from .text import LONGEST_TOKEN, shown_scope, why_not_kept
@@ -59,6 +61,27 @@ def why_unkeepable(*, scope: str, key: str, text: str, origin: MemoryOrigin) -> 
     if origin.author not in ("agent", "human"):
         return "The origin's author is neither `agent` nor `human`."
     return None
+
+
+def key_identity(key: str) -> str:
+    """Answer what is unique within a scope: the folded key, or its digest where that is too long to index.
+
+    Folding can lengthen a key threefold. A digest starts with `_`, which no folded key contains.
+    """
+    folded = fold_key(key)
+    if len(folded) <= LONGEST_TOKEN:
+        return folded
+    return "_" + hashlib.sha256(folded.encode()).hexdigest()
+
+
+def receipt_digest(*, idempotency_key: str, scope: str, identity: str) -> str:
+    """Name one write without telling what it was about; any character may stand in the key."""
+    digest = hashlib.sha256()
+    for part in (idempotency_key, scope, identity):
+        spelled = part.encode("utf-8", "surrogatepass")
+        # Its length goes first, so that no two triples run together into one.
+        digest.update(len(spelled).to_bytes(8, "big") + spelled)
+    return digest.hexdigest()
 
 
 def changes_anything(*, standing: MemoryRecord | None, request: StoreMemory) -> bool:

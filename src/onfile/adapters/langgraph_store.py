@@ -31,9 +31,8 @@ from ..memory import Memory
 from ..provider import ForgetMemory, ListMemories, SearchMemories, StoreMemory, can_search
 from ..records import Author, MemoryOrigin, MemoryRecord
 from ..scopes import ScopeContext, actor_scope
-from ..stores.rows import keepable_token, receipt_digest
-from ..stores.schema import key_identity
-from ..writes import forgotten_since, judge_write, why_unkeepable
+from ..text import keepable_token
+from ..writes import forgotten_since, judge_write, key_identity, receipt_digest, why_unkeepable
 from .ranked import ranked
 
 NOT_YOURS = "This store writes at the actor's own scope and nowhere else; wider facts are a person's to publish."

@@ -10,7 +10,7 @@ from ..recall.index import Indexed, ScopeIndex
 from ..recall.ranking import Question, rank
 from ..recall.tokens import tokenise
 from ..records import MemoryRecord
-from ..stores.schema import key_identity
+from ..writes import key_identity
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

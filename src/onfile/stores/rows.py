@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..records import MemoryOrigin, MemoryRecord
-from ..text import unkeepable
-from .schema import MAX_CHARS, key_identity
+from ..text import keepable_token as keepable_token
+from ..writes import key_identity
+from ..writes import receipt_digest as receipt_digest
 from .statements import RECORD
 
 if TYPE_CHECKING:
@@ -131,18 +131,3 @@ def row_of(record: MemoryRecord, *, created_at: datetime, expires_at: datetime |
         "updated_at": record.updated_at,
         "expires_at": expires_at,
     }
-
-
-def keepable_token(token: object) -> bool:
-    """Tell whether a scope or an id can be in the database at all; any other matches nothing."""
-    return isinstance(token, str) and 0 < len(token) <= MAX_CHARS and unkeepable(token) is None
-
-
-def receipt_digest(*, idempotency_key: str, scope: str, identity: str) -> str:
-    """Name one write without telling what it was about; any character may stand in the key."""
-    digest = hashlib.sha256()
-    for part in (idempotency_key, scope, identity):
-        spelled = part.encode("utf-8", "surrogatepass")
-        # Its length goes first, so that no two triples run together into one.
-        digest.update(len(spelled).to_bytes(8, "big") + spelled)
-    return digest.hexdigest()

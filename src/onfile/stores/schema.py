@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ from sqlalchemy import Boolean, Column, DateTime, Index, MetaData, String, Table
 from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.types import TypeDecorator, UserDefinedType
 
-from ..keys import fold_key
+from ..writes import key_identity as key_identity
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect
@@ -96,17 +95,6 @@ def utc_time() -> DateTime:
 def long_text() -> Text:
     """A text column without a limit of its own; MySQL's plain TEXT would end at 64 kilobytes."""
     return Text().with_variant(mysql.LONGTEXT(charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb")
-
-
-def key_identity(key: str) -> str:
-    """Answer what is unique within a scope: the folded key, or its digest where that is too long to index.
-
-    Folding can lengthen a key threefold. A digest starts with `_`, which no folded key contains.
-    """
-    folded = fold_key(key)
-    if len(folded) <= MAX_CHARS:
-        return folded
-    return "_" + hashlib.sha256(folded.encode()).hexdigest()
 
 
 metadata = MetaData(

@@ -16,9 +16,8 @@ from ...ids import new_id
 from ...provider import ForgetMemory, ListMemories, SearchMemories, StoreMemory
 from ...records import MemoryOrigin, MemoryRecord
 from ...scopes import actor_scope, check_actor
-from ...stores.rows import keepable_token, receipt_digest
-from ...stores.schema import key_identity
-from ...writes import Step, forgotten_since, judge_write, why_unkeepable
+from ...text import keepable_token
+from ...writes import Step, forgotten_since, judge_write, key_identity, receipt_digest, why_unkeepable
 from ..ranked import ranked
 from .models import Fact, Receipt
 
