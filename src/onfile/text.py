@@ -75,7 +75,9 @@ _TAG = re.compile(
     + ")",
     re.IGNORECASE,
 )
-_SCOPE_ESCAPES = re.compile(f"[\\[\\]\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{_BIDI}\U000e0000-\U000e007f]")
+_HIDING = f"\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\ud800-\\udfff{_BIDI}\\U000e0000-\\U000e007f"
+_SCOPE_ESCAPES = re.compile(f"[\\[\\]{_HIDING}]")
+_ID_ESCAPES = re.compile(f"[{_HIDING}]")
 
 
 def shown_text(text: str) -> str:
@@ -93,6 +95,11 @@ def shown_scope(scope: str) -> str:
     """Answer a scope as a block shows it: `[`, `]` and what cannot be shown percent-encoded."""
     shown = _SCOPE_ESCAPES.sub(_percent, scope)
     return _TAG.sub(_percent, shown)
+
+
+def shown_id(id: str) -> str:  # noqa: A002  # the record's own field name
+    """Answer an id as a listing shows it, for people: on one line, what cannot be shown percent-encoded."""
+    return _ID_ESCAPES.sub(_percent, id)
 
 
 def _percent(found: re.Match[str]) -> str:

@@ -53,6 +53,16 @@ def test_an_export_of_a_scope_is_that_scope_and_nothing_like_it(onfile, on_file)
     assert [json.loads(row)["key"] for row in ended.out.splitlines()] == ["a"]
 
 
+def test_an_export_of_nothing_says_so_beside_its_empty_output(onfile, on_file):
+    db = on_file()
+
+    there = onfile("export", "--db", db, "--scope", "tenant:acme")
+    at_all = onfile("export", "--db", db)
+
+    assert (there.code, there.out, there.err) == (0, "", "nothing is on file there\n")
+    assert (at_all.code, at_all.out, at_all.err) == (0, "", "nothing is on file yet\n")
+
+
 def test_bad_lines_are_named_with_their_reasons_and_nothing_is_imported(onfile, stored, on_file):
     db = on_file()
     lines = [line(), "{nonsense " + SECRET, "", line(text=SECRET, author="robot"), line(key=SECRET, scope=" ")]

@@ -8,7 +8,7 @@ import typer
 
 from .failures import Failure
 from .loop import finish
-from .options import AsJson, AtScopes, Database, RecordId, Tenant, explained
+from .options import AsJson, AtScopes, Database, RecordId, Tenant, explained, named_actor, named_scope
 from .output import console, counted, note, write, write_json
 
 if TYPE_CHECKING:
@@ -38,7 +38,12 @@ def list_facts(
     scope: AtScopes = None,
     actor: Annotated[
         str | None,
-        typer.Option("--actor", metavar="ID", help="What applies to this person, and which values it beats."),
+        typer.Option(
+            "--actor",
+            metavar="ID",
+            help="What applies to this person, and which values it beats.",
+            callback=named_actor,
+        ),
     ] = None,
     tenant: Tenant = None,
     as_json: AsJson = False,
@@ -63,7 +68,11 @@ def publish(
     scope: Annotated[
         str,
         typer.Option(
-            "--scope", metavar="SCOPE", help="Where the fact is held: tenant:acme, global.", show_default=False
+            "--scope",
+            metavar="SCOPE",
+            help="Where the fact is held: tenant:acme, global.",
+            callback=named_scope,
+            show_default=False,
         ),
     ],
     key: Annotated[
@@ -81,9 +90,6 @@ def publish(
 
     Example: [bold]onfile publish --scope tenant:acme --key units "weights in kilograms"[/]
     """
-    if not scope.strip():
-        msg = "the scope is blank; a fact is held at a scope such as tenant:acme"
-        raise Failure(msg)
     finish(_publish(db, scope=scope, key=key, text=text, by=by, as_json=as_json))
 
 
@@ -93,7 +99,14 @@ def forget(
     ] = None,
     *,
     actor: Annotated[
-        str, typer.Option("--actor", metavar="ID", help="Whose fact it is, by the actor's id.", show_default=False)
+        str,
+        typer.Option(
+            "--actor",
+            metavar="ID",
+            help="Whose fact it is, by the actor's id.",
+            callback=named_actor,
+            show_default=False,
+        ),
     ],
     tenant: Tenant = None,
     everything: Annotated[bool, typer.Option("--all", help="All facts at the actor's own scope, and no ID.")] = False,
@@ -108,12 +121,12 @@ def forget(
 
     Example: [bold]onfile forget mem_01KGENV700JV36Q7GS2BKFWKJD --actor ana --yes[/]
     """
-    if (id is None) != everything:
+    if (not id) != everything:
         msg = "name the fact by its id, or say --all for everything at the actor's own scope"
         raise Failure(msg)
     if not yes:
-        _ask("Delete this fact for good?" if id else "Delete everything at this person's own scope for good?")
-    if id is None:
+        _ask("Delete everything at this person's own scope for good?" if everything else "Delete this fact for good?")
+    if not id:
         _tell_count(finish(_forget_all(db, actor=actor)), as_json=as_json)
     else:
         finish(_forget(db, id, actor=actor, tenant=tenant, as_json=as_json))
@@ -121,7 +134,14 @@ def forget(
 
 def erase(
     scope: Annotated[
-        str, typer.Option("--scope", metavar="SCOPE", help="The scope, byte for byte: tenant:acme.", show_default=False)
+        str,
+        typer.Option(
+            "--scope",
+            metavar="SCOPE",
+            help="The scope, byte for byte: tenant:acme.",
+            callback=named_scope,
+            show_default=False,
+        ),
     ],
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
@@ -215,7 +235,7 @@ async def _publish(db: str, *, scope: str, key: str, text: str, by: str, as_json
     from ..memory import Memory
     from ..records import Actor
     from ..scopes import ScopeContext
-    from ..text import shown_scope
+    from ..text import shown_id, shown_scope
     from ..wire.lines import line_members
     from .database import opened
 
@@ -234,7 +254,7 @@ async def _publish(db: str, *, scope: str, key: str, text: str, by: str, as_json
         )
         return
     did = "already on file" if outcome.unchanged else "replaced" if outcome.replaced is not None else "on file"
-    sys.stdout.write(f"{did} at [{shown_scope(scope)}]: {outcome.record.id}\n")
+    sys.stdout.write(f"{did} at [{shown_scope(scope)}]: {shown_id(outcome.record.id)}\n")
 
 
 async def _forget(db: str, id: str, *, actor: str, tenant: str | None, as_json: bool) -> None:  # noqa: A002  # the record's own field name
@@ -309,10 +329,11 @@ def _described(record: "MemoryRecord", beats: "tuple[OverriddenMemory, ...]") ->
     """Show a fact as the block does, with what only a person needs to know on the line below."""
     from rich.text import Text
 
-    from ..text import shown_scope, shown_text
+    from ..text import shown_id, shown_scope, shown_text
 
     said = "a person" if record.origin.author == "human" else "the agent"
-    about = [f"by {said}", f"{record.updated_at:%Y-%m-%d %H:%M}", *(["pinned"] if record.pinned else []), record.id]
+    pinned = ["pinned"] if record.pinned else []
+    about = [f"by {said}", f"{record.updated_at:%Y-%m-%d %H:%M}", *pinned, shown_id(record.id)]
     lines = Text.assemble(
         (f"[{shown_scope(record.scope)}] ", "cyan"),
         (shown_text(record.key), "bold"),

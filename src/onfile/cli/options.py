@@ -7,6 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from ..text import unkeepable
+from .failures import Failure
+
 DATABASE_VARIABLE = "ONFILE_DB"
 
 
@@ -19,6 +22,42 @@ def explained(command: Callable[..., Any]) -> str:
 def _given_database(context: typer.Context, value: str) -> str:
     # The command's own --db, else the one before the command, else the environment; "" is the default file.
     return value or (context.obj or "") or os.environ.get(DATABASE_VARIABLE, "")
+
+
+def _told(value: str, *, option: str, blank: bool, such: str) -> str:
+    # What a variable that is not set leaves behind must not be read as "everything" or as nobody.
+    if blank:
+        msg = f"{option} is blank; name {such}"
+        raise Failure(msg)
+    if unkeepable(value) is not None:
+        msg = f"{option} is no UTF-8 text, so nothing can be on file there; name {such}"
+        raise Failure(msg)
+    return value
+
+
+def named_scopes(value: list[str] | None) -> list[str] | None:
+    """Refuse a blank among the scopes that a person named."""
+    for scope in value or []:
+        named_scope(scope)
+    return value
+
+
+def named_scope(value: str) -> str:
+    """Refuse a blank for the scope that a person named."""
+    return _told(value, option="--scope", blank=not value.strip(), such="a scope such as tenant:acme")
+
+
+def named_actor(value: str | None) -> str | None:
+    """Refuse nobody for the person who was named."""
+    return (
+        value if value is None else _told(value, option="--actor", blank=not value, such="a person by id, such as ana")
+    )
+
+
+def named_tenant(value: str | None) -> str | None:
+    """Refuse an organisation without a name."""
+    such = "the organisation, such as acme, or leave --tenant out"
+    return value if value is None else _told(value, option="--tenant", blank=not value, such=such)
 
 
 Database = Annotated[
@@ -42,16 +81,33 @@ AsJson = Annotated[
 
 AtScopes = Annotated[
     list[str] | None,
-    typer.Option("--scope", metavar="SCOPE", help="Only what is held at this scope; repeat it for several."),
+    typer.Option(
+        "--scope",
+        metavar="SCOPE",
+        help="Only what is held at this scope; repeat it for several. Example: --scope tenant:acme",
+        callback=named_scopes,
+    ),
 ]
 
 Tenant = Annotated[
     str | None,
-    typer.Option("--tenant", metavar="REF", help="The organisation that the actor acts in. Example: --tenant acme"),
+    typer.Option(
+        "--tenant",
+        metavar="REF",
+        help="The organisation that the actor acts in. Example: --tenant acme",
+        callback=named_tenant,
+    ),
 ]
 
 ActorId = Annotated[
-    str, typer.Option("--actor", metavar="ID", help="Whose turn it is, by id. Example: --actor ana", show_default=False)
+    str,
+    typer.Option(
+        "--actor",
+        metavar="ID",
+        help="Whose turn it is, by id. Example: --actor ana",
+        callback=named_actor,
+        show_default=False,
+    ),
 ]
 
 RecordId = Annotated[

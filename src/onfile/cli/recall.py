@@ -8,7 +8,7 @@ import typer
 from .conform import loaded
 from .failures import Failure
 from .loop import finish
-from .options import AsJson, Database, Tenant, explained
+from .options import AsJson, Database, Tenant, explained, named_actor, named_scopes
 from .output import console, counted, note, write, write_json
 from .transfer import progress_bar
 
@@ -39,12 +39,17 @@ def add_to(application: typer.Typer) -> None:
 def recall(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What the user writes.", show_default=False)],
     *,
-    actor: Annotated[str | None, typer.Option("--actor", metavar="ID", help="Whose turn it is, by id.")] = None,
+    actor: Annotated[
+        str | None, typer.Option("--actor", metavar="ID", help="Whose turn it is, by id.", callback=named_actor)
+    ] = None,
     tenant: Tenant = None,
     scope: Annotated[
         list[str] | None,
         typer.Option(
-            "--scope", metavar="SCOPE", help="The scopes instead of the actor's own; repeat it, most specific first."
+            "--scope",
+            metavar="SCOPE",
+            help="The scopes instead of the actor's own; repeat it, most specific first.",
+            callback=named_scopes,
         ),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="How many keys are in.")] = 20,

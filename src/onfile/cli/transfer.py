@@ -13,7 +13,7 @@ import typer
 
 from .failures import Failure
 from .loop import finish
-from .options import AsJson, AtScopes, Database, explained
+from .options import AsJson, AtScopes, Database, explained, named_actor
 from .output import console, counted, note, write_json
 
 if TYPE_CHECKING:
@@ -89,7 +89,12 @@ def export_facts(
     scope: AtScopes = None,
     actor: Annotated[
         str | None,
-        typer.Option("--actor", metavar="ID", help="Only what is held at this person's own scope, for their request."),
+        typer.Option(
+            "--actor",
+            metavar="ID",
+            help="Only what is held at this person's own scope, for their request.",
+            callback=named_actor,
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -107,7 +112,8 @@ def export_facts(
             raise Failure(msg)
         scope = [_own_scope(actor)]
     if out is None:
-        finish(_export(db, scope, sys.stdout))
+        if not finish(_export(db, scope, sys.stdout)):
+            note("nothing is on file there" if scope else "nothing is on file yet")
         return
     # Beside the file and then in its place: an export that breaks off leaves the last one whole.
     part = out.with_name(f"{out.name}.part")

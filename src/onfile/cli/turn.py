@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .loop import finish
-from .options import ActorId, AsJson, Database, Tenant, explained
+from .options import ActorId, AsJson, Database, Tenant, explained, named_scopes
 from .output import console, note, write, write_json
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def turn(
                 "The scopes of the turn instead of the actor's, the tenant's and global: repeat it, most specific "
                 "first. Example: --scope actor:ana --scope depot:north --scope global"
             ),
+            callback=named_scopes,
         ),
     ] = None,
     max_memories: Annotated[
