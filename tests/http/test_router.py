@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from typing import Annotated
 from urllib.parse import unquote
 
@@ -322,11 +323,61 @@ async def test_an_exception_of_the_hosts_own_reaches_the_hosts_own_handler() -> 
     assert (answer.status_code, answer.json()) == (419, {"session": "expired"})
 
 
-async def test_an_actor_that_is_something_else_is_the_hosts_mistake_and_reads_nothing() -> None:
-    app = app_with(fact(), actor=lambda: "ana")
+class SignIn:
+    def __init__(self, token: str) -> None:
+        self.token = token
+
+    def __call__(self) -> object:
+        return {"id": self.token}
+
+    def __repr__(self) -> str:
+        return f"SignIn({self.token!r})"
+
+
+def nobody() -> Actor:
+    return Actor(id="")
+
+
+async def forgot_to_await() -> Actor:
+    return Actor(id="ana")
+
+
+ROUTES = [
+    ("GET", "/agent/memories"),
+    ("GET", "/agent/memory-export"),
+    ("DELETE", "/agent/memories"),
+    ("DELETE", "/agent/memories/mem_1"),
+]
+
+
+@pytest.mark.parametrize("memory", [None, Memory(InMemoryMemoryProvider(records=[fact(id="mem_1")]))])
+@pytest.mark.parametrize(
+    ("actor", "told"),
+    [
+        (nobody, "nobody answered an Actor, but the actor's id is empty or not a string"),
+        (lambda: Actor(id=7), "<lambda> answered an Actor, but the actor's id is empty or not a string"),
+        (lambda: Actor(id="secret", tenant_ref=""), "answered an Actor, but the actor's tenant_ref is empty"),
+        (lambda: "secret", "<lambda> answered an object of type str"),
+        (lambda: {"id": "secret"}, "<lambda> answered an object of type dict"),
+        (lambda: forgot_to_await(), "<lambda> answered a coroutine that nobody awaited"),
+        (SignIn("secret"), "SignIn answered an object of type dict"),
+        (partial(SignIn("secret")), "functools.partial answered an object of type dict"),
+    ],
+)
+async def test_an_actor_that_is_none_is_the_hosts_mistake_and_the_log_says_what_to_return(actor, told, memory, caplog):
+    app = FastAPI()
+    app.include_router(memory_router(memory, actor=actor))
     async with client(app) as http:
-        with pytest.raises(TypeError, match=r"must return an onfile\.Actor"):
-            await http.get("/agent/memories")
+        answers = [await http.request(method, path) for method, path in ROUTES]
+
+    assert {answer.status_code for answer in answers} == {500}
+    assert {answer.headers["content-type"] for answer in answers} == {"application/problem+json"}
+    assert {answer.json()["detail"] for answer in answers} == {
+        "It could not be told who is signed in, so nothing was read or changed."
+    }
+    assert caplog.text.count(told) == len(ROUTES)
+    assert "let it return onfile.Actor(id=…)" in caplog.text
+    assert "secret" not in caplog.text
 
 
 class Unreachable:

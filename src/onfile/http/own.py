@@ -2,9 +2,10 @@
 
 # No `from __future__ import annotations` here, as in the router.
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse, Response
 
@@ -13,8 +14,8 @@ from ..memory import Memory
 from ..provider import ForgetMemory, ListMemories, MemoryProvider
 from ..scopes import ScopeContext, actor_scope
 from ..wire.lines import dump_line
-from .problems import NO_STORE, documented, problem
-from .signed_in import NOT_SIGNED_IN, context_of, not_now
+from .problems import NO_STORE, documented
+from .signed_in import context_of, not_now
 
 JSON_LINES = "application/jsonl"
 _UNAUTHORIZED = documented(unauthorized="Nobody is signed in.")
@@ -26,14 +27,15 @@ class AllForgotten(BaseModel):
     forgotten: int = Field(description="How many facts there were.")
 
 
-def add_own_routes(router: APIRouter, memory: Memory | None, signed_in: Any) -> None:
+def add_own_routes(router: APIRouter, memory: Memory | None, actor: Callable[..., Any]) -> None:
     """Add `GET /agent/memory-export` and `DELETE /agent/memories`.
 
     Args:
         router: What they are added to.
         memory: What to read from; None for an application without memory, where nothing is on file.
-        signed_in: The dependency on the host's actor.
+        actor: The host's own dependency.
     """
+    signed_in = Depends(actor)
 
     @router.get(
         "/agent/memory-export",
@@ -45,9 +47,9 @@ def add_own_routes(router: APIRouter, memory: Memory | None, signed_in: Any) -> 
         calling: Annotated[Any, signed_in],
     ) -> Response:
         """Answer every fact held at your own scope, with who said it and when."""
-        if calling is None:
-            return problem(401, NOT_SIGNED_IN)
-        ctx = context_of(calling, None)
+        ctx = context_of(calling, None, asked=actor)
+        if isinstance(ctx, Response):
+            return ctx
         try:
             lines = [] if memory is None else await _own_lines(memory.provider, ctx)
         except OnfileError as error:
@@ -68,9 +70,9 @@ def add_own_routes(router: APIRouter, memory: Memory | None, signed_in: Any) -> 
         calling: Annotated[Any, signed_in],
     ) -> Response:
         """Delete every fact held at your own scope and answer how many there were; there is no way back."""
-        if calling is None:
-            return problem(401, NOT_SIGNED_IN)
-        ctx = context_of(calling, None)
+        ctx = context_of(calling, None, asked=actor)
+        if isinstance(ctx, Response):
+            return ctx
         try:
             count = 0 if memory is None else await _forget_own(memory.provider, ctx)
         except OnfileError as error:

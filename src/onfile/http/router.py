@@ -16,7 +16,7 @@ from ..memory import Memory
 from ..wire.entries import WireEntry, entries_json
 from .own import add_own_routes
 from .problems import NO_STORE, documented, problem
-from .signed_in import NOT_SIGNED_IN, context_of, not_now
+from .signed_in import context_of, not_now
 
 NOT_ON_FILE = "No such fact is on file about you."
 
@@ -52,7 +52,8 @@ def memory_router(memory: Memory | None, *, actor: Callable[..., Any]) -> APIRou
         memory: What to read from; None for an application without memory, where nothing is on file.
         actor: Your own dependency: a function, class or generator that FastAPI can call, returning
             the `Actor` who is signed in. What it raises reaches your handlers unchanged; None from
-            it answers 401. Nothing else in a request says who is calling.
+            it answers 401, and anything that is no actor 500, with a line in the log. Nothing else in
+            a request says who is calling.
 
     Returns:
         A router to include, with a prefix of your own if you like.
@@ -71,9 +72,9 @@ def memory_router(memory: Memory | None, *, actor: Callable[..., Any]) -> APIRou
         calling: Annotated[Any, signed_in], thread_id: _ThreadId = None
     ) -> Response:
         """Answer every fact that applies to you, with the values that each one beat."""
-        if calling is None:
-            return problem(401, NOT_SIGNED_IN)
-        ctx = context_of(calling, thread_id)
+        ctx = context_of(calling, thread_id, asked=actor)
+        if isinstance(ctx, Response):
+            return ctx
         if memory is None:
             return Response(b"[]", media_type="application/json", headers=NO_STORE)
         try:
@@ -98,9 +99,9 @@ def memory_router(memory: Memory | None, *, actor: Callable[..., Any]) -> APIRou
         thread_id: _ThreadId = None,
     ) -> Response:
         """Delete a fact held at your own scope; there is no way back."""
-        if calling is None:
-            return problem(401, NOT_SIGNED_IN)
-        ctx = context_of(calling, thread_id)
+        ctx = context_of(calling, thread_id, asked=actor)
+        if isinstance(ctx, Response):
+            return ctx
         if memory is None:
             return problem(404, NOT_ON_FILE)
         try:
@@ -114,7 +115,7 @@ def memory_router(memory: Memory | None, *, actor: Callable[..., Any]) -> APIRou
         # One answer for what does not exist and for what this person may not know of.
         return problem(404, NOT_ON_FILE)
 
-    add_own_routes(router, memory, signed_in)
+    add_own_routes(router, memory, actor)
     return router
 
 
