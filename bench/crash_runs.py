@@ -80,6 +80,9 @@ class Killing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
+    async def begin(self, run: Any, *, owner: str) -> Any:
+        return KillingRun(await self._engine.begin(run, owner=owner), self._point)
+
     async def claim(self, run_id: str, *, owner: str) -> Any:
         return KillingRun(await self._engine.claim(run_id, owner=owner), self._point)
 

@@ -1,4 +1,4 @@
-"""Places to keep journals in: in memory, in SQLite and in PostgreSQL, each empty."""
+"""Places to keep journals in: in memory, in SQLite, in PostgreSQL and in MariaDB, each empty."""
 
 from __future__ import annotations
 
@@ -37,6 +37,15 @@ def postgres_url() -> Iterator[str]:
         yield str(url)
 
 
+@pytest.fixture(scope="session")
+def mariadb_url() -> Iterator[str]:
+    """A MariaDB server for the whole run."""
+    with servers.mariadb() as url:
+        if url is None:
+            missing("mariadb-server (or a server's URL in ONFILE_TEST_MYSQL)")
+        yield str(url)
+
+
 @pytest.fixture
 def sqlite_url(tmp_path: Path) -> str:
     """Where an empty SQLite file is going to be."""
@@ -53,18 +62,29 @@ async def sql_place(url: str) -> AsyncIterator[Place]:
     await engine.dispose()
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
+async def sql_url(request: pytest.FixtureRequest, kind: str) -> str:
+    """Where an empty database of one kind is."""
+    if kind == "sqlite":
+        return request.getfixturevalue("sqlite_url")
+    if kind == "postgres":
+        return await servers.emptied(servers.by_driver(request.getfixturevalue("postgres_url"), "postgresql+asyncpg"))
+    return await servers.emptied(servers.by_driver(request.getfixturevalue("mariadb_url"), "mysql+asyncmy"))
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres", "mariadb"])
+async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
     """An empty place of each kind."""
     if request.param == "memory":
         yield Place(InlineJournal(), InMemoryMemoryProvider())
         return
-    if request.param == "sqlite":
-        url = request.getfixturevalue("sqlite_url")
-    else:
-        server = request.getfixturevalue("postgres_url")
-        url = await servers.emptied(servers.by_driver(server, "postgresql+asyncpg"))
-    async for one in sql_place(url):
+    async for one in sql_place(await sql_url(request, request.param)):
+        yield one
+
+
+@pytest.fixture(params=["sqlite", "postgres", "mariadb"])
+async def shared(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
+    """An empty place that several processes can share."""
+    async for one in sql_place(await sql_url(request, request.param)):
         yield one
 
 

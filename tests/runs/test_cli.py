@@ -16,6 +16,7 @@ from onfile.memory import Memory
 from onfile.provider import StoreMemory
 from onfile.records import MemoryOrigin
 from onfile.runs.assistant import Assistant
+from onfile.runs.journal import NewRun, RunHeld
 from onfile.runs.runner import TurnRunner
 from onfile.runs.sql import SqlJournal
 from onfile.runs.tools import action_tool
@@ -129,6 +130,39 @@ def test_an_assistant_that_is_not_there_is_told_in_a_sentence(onfile, parked, pa
         onfile("resume", "--assistant", path)
 
 
-def test_a_worker_on_sqlite_is_told_what_to_use_instead(onfile, parked):
-    with pytest.raises(Failure, match="on SQLite 'onfile runs resume' carries runs on"):
-        onfile("worker", "--assistant", f"{__name__}:assistant", "--name", "w1")
+def test_dbos_beside_sqlite_needs_a_place_for_its_own_tables(onfile, parked):
+    with pytest.raises(Failure, match="name it with --system-database"):
+        onfile("worker", "--assistant", f"{__name__}:assistant", "--name", "w1", "--dbos")
+
+
+def test_a_run_that_a_worker_carries_is_left_to_it(onfile, parked, tmp_path):
+    import asyncio
+
+    async def carried_by_w1() -> None:
+        provider = SqlMemoryProvider.from_url(f"sqlite:///{tmp_path}/onfile.db")
+        await SqlJournal(provider.engine).begin(NewRun(id="r2", text="hello", ctx=CTX), owner="w1")
+        await provider.aclose()
+
+    asyncio.run(carried_by_w1())
+
+    assert "running, carried by w1  ana: hello" in onfile("list")
+    with pytest.raises(RunHeld, match="carried by w1, who was seen a moment ago; leave it to them"):
+        onfile("resume", "r2", "--assistant", f"{__name__}:assistant")
+
+
+def test_runs_that_failed_are_carried_on_together(onfile, parked, tmp_path):
+    import asyncio
+
+    async def failed() -> None:
+        provider = SqlMemoryProvider.from_url(f"sqlite:///{tmp_path}/onfile.db")
+        journal = SqlJournal(provider.engine)
+        await journal.begin(NewRun(id="r2", text="hello", ctx=CTX), owner="w1")
+        await journal.give_up("r2", epoch=1, error="ConnectionError")
+        await provider.aclose()
+
+    asyncio.run(failed())
+
+    assert onfile("resume", "--assistant", f"{__name__}:assistant") == "no run was left to carry on\n"
+    assert onfile("resume", "--failed", "--assistant", f"{__name__}:assistant") == (
+        "r2: waiting, waits for approval of ship\n"
+    )

@@ -16,8 +16,7 @@ from .output import console, note, write, write_json
 if TYPE_CHECKING:
     from ..runs.assistant import Assistant
     from ..runs.journal import Checkpoint, Run
-    from ..runs.runner import TurnResult
-    from ..stores import SqlMemoryProvider
+    from ..runs.runner import TurnResult, TurnRunner
 
 runs_app = typer.Typer(no_args_is_help=True)
 
@@ -98,9 +97,12 @@ def cancel(run: RunId, *, db: Database = "") -> None:
 def resume(
     assistant: AssistantPath,
     run: Annotated[
-        str | None, typer.Argument(metavar="RUN", help="One run; without it all that wait for nobody.")
+        str | None, typer.Argument(metavar="RUN", help="One run; without it all that nobody carries or waits for.")
     ] = None,
     *,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Every run that failed, such as while a model was away.")
+    ] = False,
     owner: Annotated[
         str, typer.Option("--owner", help="The name of the process whose runs are taken over after it died.")
     ] = "local",
@@ -108,9 +110,11 @@ def resume(
 ) -> None:
     """Carry a run on from its last checkpoint, or every run that was left and waits for nobody.
 
+    A run whose worker was seen within the last half minute is left to it.
+
     Example: [bold]onfile runs resume --assistant shop.agent:assistant run_01KGENV700JV36Q7GS2BKFWKJD[/]
     """
-    finish(_resume(db, run, assistant=load_assistant(assistant), owner=owner))
+    finish(_resume(db, run, assistant=load_assistant(assistant), owner=owner, failed=failed))
 
 
 def worker(
@@ -120,17 +124,37 @@ def worker(
         typer.Option("--name", help="Names this worker: the same after a restart, another one in every other process."),
     ],
     *,
-    take_over: Annotated[
-        str | None, typer.Option("--take-over", metavar="NAME", help="A worker that died and will not come back.")
-    ] = None,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="How many runs at once.")] = 4,
+    lost_after: Annotated[
+        float, typer.Option("--lost-after", min=0.5, help="Take over the runs of workers not seen for so many seconds.")
+    ] = 30,
+    take_over: Annotated[
+        str | None, typer.Option("--take-over", metavar="NAME", help="Take over this worker's runs at once.")
+    ] = None,
+    dbos: Annotated[bool, typer.Option("--dbos", help="Share runs through DBOS's queue.")] = False,
+    system_database: Annotated[
+        str,
+        typer.Option(
+            "--system-database", metavar="URL", help="DBOS's own tables; in the facts' PostgreSQL unless given."
+        ),
+    ] = "",
     db: Database = "",
 ) -> None:
-    """Carry on the runs that are queued, beside other workers, until you stop it. Needs PostgreSQL.
+    """Carry on runs beside other workers until you stop it; when one dies, the others take its runs over.
 
     Example: [bold]onfile runs worker --assistant shop.agent:assistant --name w1 --db postgresql://localhost/facts[/]
     """
-    finish(_work(db, load_assistant(assistant), name=name, take_over=take_over, concurrency=concurrency))
+    from .workers import Work, carry_on_runs
+
+    work = Work(
+        name=name,
+        concurrency=concurrency,
+        lost_after=lost_after,
+        take_over=take_over,
+        dbos=dbos,
+        system_database=system_database,
+    )
+    finish(carry_on_runs(db, load_assistant(assistant), work))
 
 
 for _name, _command in (
@@ -182,8 +206,9 @@ async def _list(db: str, status: str | None, *, limit: int, as_json: bool) -> No
     if not runs:
         note("no runs")
     for run in runs:
-        waits = f", waits for {run.waits_for}" if run.waits_for else ""
-        write(f"{run.id}  {run.created_at[:19]}  {run.status}{waits}  {run.ctx.actor.id}: {_short(run.text)}\n")
+        holds = f", waits for {run.waits_for}" if run.waits_for else ""
+        holds = f", carried by {run.owner}" if run.owner else holds
+        write(f"{run.id}  {run.created_at[:19]}  {run.status}{holds}  {run.ctx.actor.id}: {_short(run.text)}\n")
     return None
 
 
@@ -237,7 +262,8 @@ async def _decide(db: str, run_id: str, *, approved: bool, reason: str) -> None:
         if not await journal.signal(run_id, f"approval:{pending.tool_call_id}", answer):
             msg = f"run {run_id} was decided by somebody else a moment ago; the first answer holds"
             raise Failure(msg)
-    note(f"{'approved' if approved else 'rejected'}: {pending.tool} of run {run_id}; resume the run to carry it on")
+    done = "approved" if approved else "rejected"
+    note(f"{done}: {pending.tool} of run {run_id}; a worker carries it on, or 'onfile runs resume' does")
 
 
 async def _cancel(db: str, run_id: str) -> None:
@@ -255,15 +281,22 @@ async def _cancel(db: str, run_id: str) -> None:
     note(f"cancelled: run {run_id}")
 
 
-async def _resume(db: str, run_id: str | None, *, assistant: "Assistant", owner: str) -> None:
+async def _resume(db: str, run_id: str | None, *, assistant: "Assistant", owner: str, failed: bool) -> None:
     from ..runs.runner import TurnRunner
     from ..runs.sql import SqlJournal
+    from .workers import engine_of
 
     async with opened(db) as provider:
-        journal = SqlJournal(_engine_of(assistant, provider))
+        journal = SqlJournal(engine_of(assistant, provider.engine))
         await journal.setup()
         runner = TurnRunner(assistant, journal, owner=owner)
-        results: list[TurnResult] = await runner.recover() if run_id is None else [await runner.resume(run_id)]
+        results: list[TurnResult]
+        if run_id is not None:
+            results = [await _resumed(runner, run_id)]
+        elif failed:
+            results = [await _resumed(runner, run.id) for run in await journal.runs(status="failed", limit=1000)]
+        else:
+            results = await runner.recover()
     for result in results:
         waits = f", waits for {result.pending.kind} of {result.pending.tool}" if result.pending else ""
         note(f"{result.run_id}: {result.status}{waits}")
@@ -273,40 +306,12 @@ async def _resume(db: str, run_id: str | None, *, assistant: "Assistant", owner:
         note("no run was left to carry on")
 
 
-async def _work(db: str, assistant: "Assistant", *, name: str, take_over: str | None, concurrency: int) -> None:
-    import asyncio
-
-    from ..runs.runner import TurnRunner
-    from ..runs.sql import SqlJournal
-
-    try:
-        from ..runs.workers import DbosWorkers, WorkersConfig
-    except ModuleNotFoundError:
-        msg = "workers need DBOS: pip install dbos"
-        raise Failure(msg) from None
-    async with opened(db) as provider:
-        if provider.engine.dialect.name != "postgresql":
-            msg = "workers share runs through PostgreSQL; on SQLite 'onfile runs resume' carries runs on"
-            raise Failure(msg)
-        journal = SqlJournal(_engine_of(assistant, provider))
-        await journal.setup()
-        system = provider.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
-        config = WorkersConfig(system_database_url=system, executor_id=name, concurrency=concurrency)
-        workers = DbosWorkers(TurnRunner(assistant, journal, owner=name), config)
-        await workers.launch()
-        try:
-            taken = await workers.take_over(take_over) if take_over else []
-            left = await workers.queue_left_over()
-            note(f"worker {name}: took over {len(taken)} runs, queued {len(left)}; stop it with Ctrl-C")
-            await asyncio.Event().wait()
-        finally:
-            await workers.close()
-
-
-def _engine_of(assistant: "Assistant", provider: "SqlMemoryProvider") -> Any:
-    """Answer the assistant's own engine where it is the same database: then a fact and its checkpoint are one."""
-    own: Any = getattr(assistant.memory.provider, "engine", None) if assistant.memory is not None else None
-    return own if own is not None and own.url == provider.engine.url else provider.engine
+async def _resumed(runner: "TurnRunner", run_id: str) -> "TurnResult":
+    result = await runner.result(run_id)
+    if result.status in ("waiting", "done"):
+        return result
+    # Not from an owner who was seen: a worker's run is not taken out of its hands by mistake.
+    return await runner.carry_on(await runner.engine.claim(run_id, owner=runner.owner, lost_after=runner.lost_after))
 
 
 def _summary(checkpoint: "Checkpoint") -> str:

@@ -16,6 +16,7 @@ from .journal import (
     Replay,
     Run,
     RunFenced,
+    RunHeld,
     RunStatus,
     RunSuspended,
     RunUnavailable,
@@ -90,12 +91,48 @@ class InlineJournal:
         self._shelf.put(Run(id=run.id, text=run.text, ctx=run.ctx, status="ready", created_at=now))
         self._shelf.journals[run.id] = []
 
-    async def claim(self, run_id: str, *, owner: str) -> InlineRun:
-        """Take a run over, whoever had it."""
+    async def begin(self, run: NewRun, *, owner: str) -> InlineRun:
+        """Keep a run that its owner carries at once."""
+        await self.create(run)
+        return await self.claim(run.id, owner=owner)
+
+    async def claim(self, run_id: str, *, owner: str, lost_after: float | None = None) -> InlineRun:
+        """Take a run over, whoever had it; an owner in this process is never lost."""
         run = claimable(run_id, self._shelf.runs.get(run_id))
+        if lost_after is not None and run.status == "running" and run.owner != owner:
+            msg = f"run {run_id} is carried by {run.owner}; leave it to them"
+            raise RunHeld(msg)
         claimed = replace(run, status="running", owner=owner, epoch=run.epoch + 1, error=None)
         self._shelf.put(claimed)
         return InlineRun(self._shelf, claimed)
+
+    async def claim_next(self, *, owner: str, lost_after: float) -> InlineRun | None:
+        """Take the oldest run that nobody carries and nobody waits for."""
+        left = await self.left(lost_after=lost_after, limit=1)
+        return await self.claim(left[0].id, owner=owner) if left else None
+
+    async def disown(self, owner: str) -> int:
+        """Leave every run that this owner had to whoever comes next."""
+        theirs = [run for run in self._shelf.runs.values() if run.owner == owner and run.status == "running"]
+        for run in theirs:
+            self._shelf.put(replace(run, status="ready", owner=None))
+        return len(theirs)
+
+    async def left(self, *, lost_after: float, limit: int = 100) -> Sequence[Run]:
+        """Answer the runs that nobody carries and nobody waits for, oldest first."""
+        del lost_after
+        return [run for run in self._shelf.runs.values() if run.status == "ready"][:limit]
+
+    async def renew(self, run_id: str, *, epoch: int) -> bool:
+        """Tell whether the run is still its owner's."""
+        run = self._shelf.runs.get(run_id)
+        return run is not None and (run.epoch, run.status) == (epoch, "running")
+
+    async def release(self, run_id: str, *, epoch: int) -> None:
+        """Leave a run to whoever comes next."""
+        run = self._shelf.runs[run_id]
+        if run.epoch == epoch and run.status == "running":
+            self._shelf.put(replace(run, status="ready", owner=None))
 
     async def signal(self, run_id: str, name: str, value: Json) -> bool:
         """Answer a wait; the first answer wins."""
@@ -164,9 +201,15 @@ class InlineRun:
 
     def __init__(self, shelf: _Shelf, run: Run) -> None:
         self._shelf = shelf
+        self._run = run
         self._epoch = run.epoch
         self._run_id = run.id
         self._replay = Replay(run.id, shelf.checkpoints(run.id))
+
+    @property
+    def run(self) -> Run:
+        """The run as it was when it was claimed."""
+        return self._run
 
     @property
     def run_id(self) -> str:

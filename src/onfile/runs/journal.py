@@ -62,6 +62,10 @@ class RunUnavailable(JournalError):  # noqa: N818  # a state, not a fault
     """The run does not exist, or has ended, or may not be claimed now; the message says which."""
 
 
+class RunHeld(RunUnavailable):
+    """The run has an owner who was seen a moment ago; leave it to them."""
+
+
 class CheckpointError(JournalError, TypeError):
     """A checkpoint's value is not plain JSON."""
 
@@ -160,6 +164,11 @@ class Journal(Protocol):
     """
 
     @property
+    def run(self) -> Run:
+        """The run as it was when it was claimed."""
+        ...
+
+    @property
     def run_id(self) -> str:
         """The run it belongs to."""
         ...
@@ -218,12 +227,43 @@ class JournalEngine(Protocol):
         """Keep a run that is ready to be claimed; an id that is taken raises `RunUnavailable`."""
         ...
 
-    async def claim(self, run_id: str, *, owner: str) -> Journal:
-        """Take a run over, whoever had it: the owner before can commit nothing from now on.
+    async def begin(self, run: NewRun, *, owner: str) -> Journal:
+        """Keep a run that its owner carries at once, so that no worker takes it in between."""
+        ...
+
+    async def claim(self, run_id: str, *, owner: str, lost_after: float | None = None) -> Journal:
+        """Take a run over: the owner before can commit nothing from now on.
+
+        Args:
+            run_id: The run.
+            owner: Who carries it from now on.
+            lost_after: For how many seconds another owner must not have been seen; without it, the
+                run is taken whoever has it.
 
         Raises:
+            RunHeld: Another owner was seen since then.
             RunUnavailable: There is no such run, or it has ended, or it waits for a signal.
         """
+        ...
+
+    async def claim_next(self, *, owner: str, lost_after: float) -> Journal | None:
+        """Take the oldest run that nobody waits for and that has no owner, or one who was not seen for so long."""
+        ...
+
+    async def disown(self, owner: str) -> int:
+        """Leave every run that this owner had to whoever comes next; right once, when its process starts again."""
+        ...
+
+    async def left(self, *, lost_after: float, limit: int = 100) -> Sequence[Run]:
+        """Answer the runs that `claim_next` would take, oldest first."""
+        ...
+
+    async def renew(self, run_id: str, *, epoch: int) -> bool:
+        """Note that the run's owner is alive; False where somebody else has the run, or it ended."""
+        ...
+
+    async def release(self, run_id: str, *, epoch: int) -> None:
+        """Leave a run to whoever comes next, from where it is."""
         ...
 
     async def signal(self, run_id: str, name: str, value: Json) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -13,6 +15,10 @@ from .journal import Journal, JournalEngine, Json, NewRun, RunFenced, RunStatus,
 from .loop import run_turn
 from .messages import TextSink
 from .pending import PendingCall, pending_call
+
+LOST_AFTER = 30.0
+SEEN_TIMES = 3
+"""How often an owner shows itself within the time after which it would be lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,17 +39,22 @@ class TurnResult:
 class TurnRunner:
     """Runs an assistant's turns on an engine that keeps their journals."""
 
-    def __init__(self, assistant: Assistant, engine: JournalEngine, *, owner: str = "local") -> None:
+    def __init__(
+        self, assistant: Assistant, engine: JournalEngine, *, owner: str = "local", lost_after: float = LOST_AFTER
+    ) -> None:
         """Take what answers and where it is kept.
 
         Args:
             assistant: What a turn is made of.
             engine: Where journals and threads are kept.
             owner: Names this process; the same again after a restart, another one in every process.
+            lost_after: For how many seconds an owner must not have been seen until a worker takes its
+                run over. This process shows itself three times as often.
         """
         self.assistant = assistant
         self.engine = engine
         self.owner = owner
+        self.lost_after = lost_after
 
     async def start(
         self, text: str, *, ctx: ScopeContext, run_id: str | None = None, on_text: TextSink | None = None
@@ -61,8 +72,7 @@ class TurnRunner:
             Exception: Whatever a model or a provider raised; the run is kept and can be resumed.
         """
         run = NewRun(id=run_id or new_id("run_"), text=text, ctx=ctx)
-        await self.engine.create(run)
-        return await self.resume(run.id, on_text=on_text)
+        return await self.carry_on(await self.engine.begin(run, owner=self.owner), on_text=on_text)
 
     async def resume(self, run_id: str, *, on_text: TextSink | None = None) -> TurnResult:
         """Take a run over and carry it on from its last checkpoint; one that waits or is done is only told about.
@@ -75,18 +85,29 @@ class TurnRunner:
         standing = await self.engine.get(run_id)
         if standing is not None and standing.status in ("waiting", "done"):
             return await self.result(run_id)
-        journal = await self.engine.claim(run_id, owner=self.owner)
-        run = await self.engine.get(run_id)
-        if run is None:
-            raise RunFenced(run_id)
+        return await self.carry_on(await self.engine.claim(run_id, owner=self.owner), on_text=on_text)
+
+    async def carry_on(self, journal: Journal, *, on_text: TextSink | None = None) -> TurnResult:
+        """Carry on a run that this process has claimed, and show meanwhile that it is alive.
+
+        When this is cancelled, the run is left to whoever comes next.
+
+        Raises:
+            NonDeterminismError: Its journal fits other code.
+            Exception: Whatever a model or a provider raised; the run is kept and can be resumed.
+        """
+        run = journal.run
         try:
-            await run_turn(journal, self.assistant, NewRun(id=run.id, text=run.text, ctx=run.ctx), on_text=on_text)
+            output = await self._carry_on(journal, on_text)
         except (RunSuspended, RunFenced):
-            pass  # told by the run's own state below
-        except BaseException as error:
-            await self._give_up(journal, error)
+            return await self.result(run.id)  # told by the run's own state
+        except asyncio.CancelledError:
+            await self.engine.release(run.id, epoch=journal.epoch)
             raise
-        return await self.result(run_id)
+        except BaseException as error:
+            await self.engine.give_up(run.id, epoch=journal.epoch, error=type(error).__name__)
+            raise
+        return TurnResult(run_id=run.id, status="done", text=output["text"], stopped=output["stopped"])
 
     async def result(self, run_id: str) -> TurnResult:
         """Tell how far a run got, without carrying it on.
@@ -123,13 +144,38 @@ class TurnRunner:
         return await self.engine.signal(run_id, f"answer:{tool_call_id}", {"answers": kept})
 
     async def recover(self, *, limit: int = 100) -> list[TurnResult]:
-        """Carry on every run that this owner had when its process died, and those that wait for nobody."""
+        """Carry on every run that this owner had when its process died, and those that nobody carries."""
+        await self.engine.disown(self.owner)
         results: list[TurnResult] = []
-        for run in await self.engine.runs(limit=limit):
-            ours = run.status == "running" and run.owner == self.owner
-            if ours or run.status == "ready":
-                results.append(await self.resume(run.id))
+        while len(results) < limit:
+            journal = await self.engine.claim_next(owner=self.owner, lost_after=self.lost_after)
+            if journal is None:
+                break
+            results.append(await self.carry_on(journal))
         return results
 
-    async def _give_up(self, journal: Journal, error: BaseException) -> None:
-        await self.engine.give_up(journal.run_id, epoch=journal.epoch, error=type(error).__name__)
+    async def _carry_on(self, journal: Journal, on_text: TextSink | None) -> Json:
+        run = journal.run
+        turn = asyncio.ensure_future(
+            run_turn(journal, self.assistant, NewRun(id=run.id, text=run.text, ctx=run.ctx), on_text=on_text)
+        )
+        seen = asyncio.ensure_future(self._be_seen(journal))
+        try:
+            await asyncio.wait({turn, seen}, return_when=asyncio.FIRST_COMPLETED)
+            if not turn.done():
+                raise RunFenced(run.id)
+            return turn.result()
+        finally:
+            seen.cancel()
+            turn.cancel()
+            await asyncio.wait({turn, seen})
+            if not turn.cancelled():
+                turn.exception()  # looked at, or asyncio would log that nobody did
+
+    async def _be_seen(self, journal: Journal) -> None:
+        """Show that this process is alive, until somebody else has the run."""
+        held = True
+        while held:
+            await asyncio.sleep(self.lost_after / SEEN_TIMES)
+            with contextlib.suppress(Exception):  # a database that is away is told the next time
+                held = await self.engine.renew(journal.run_id, epoch=journal.epoch)

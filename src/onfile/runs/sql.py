@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from .journal import (
     Json,
     NewRun,
     Run,
+    RunHeld,
     RunStatus,
     RunUnavailable,
     ThreadEntry,
@@ -29,6 +31,7 @@ from .journal import (
 from .sql_run import SqlRun, read_checkpoints, read_thread
 
 if TYPE_CHECKING:
+    from sqlalchemy import Insert
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
     from ..stores.transactions import Transaction
@@ -61,46 +64,82 @@ class SqlJournal:
 
     async def create(self, run: NewRun) -> None:
         """Keep a run that is ready to be claimed."""
-        thread = run.ctx.thread_id or f"run:{run.id}"
-        for name, token in (("run's id", run.id), ("thread's id", thread)):
-            if not keepable_token(token):
-                msg = f"the {name} cannot be kept; give it 1 to 255 characters, none of them NUL or a lone surrogate"
-                raise RunUnavailable(msg)
-        now = self._clock()
+        await self._keep(run, statements.NEW_RUN, {"status": "ready", "epoch": 0})
 
-        async def work(transaction: Transaction) -> bool:
-            if (await transaction.conn.execute(statements.RUN_BY_ID, {"of_run": run.id})).first() is not None:
-                return False
-            row = {
-                "id": run.id,
-                "thread_id": thread,
-                "format": FORMAT,
-                "context": encode("context", dump_context(run.ctx)),
-                "said": encode("message", run.text),
-                "status": "ready",
-                "epoch": 0,
-                "created_at": now,
-                "updated_at": now,
-            }
-            await transaction.conn.execute(statements.NEW_RUN, row)
-            return True
+    async def begin(self, run: NewRun, *, owner: str) -> SqlRun:
+        """Keep a run that its owner carries at once."""
+        held = {"status": "running", "epoch": 1, "owner": owner}
+        now = await self._keep(run, statements.NEW_HELD_RUN, held)
+        claimed = Run(id=run.id, text=run.text, ctx=run.ctx, status="running", owner=owner, epoch=1, created_at=now)
+        return self._held(claimed, [])
 
-        if not await self._database.transact(work):
-            msg = f"there is a run {run.id} already; give every run an id of its own"
-            raise RunUnavailable(msg)
+    async def claim(self, run_id: str, *, owner: str, lost_after: float | None = None) -> SqlRun:
+        """Take a run over, whoever had it, or only from an owner who was not seen."""
 
-    async def claim(self, run_id: str, *, owner: str) -> SqlRun:
-        """Take a run over, whoever had it."""
-
-        async def work(transaction: Transaction) -> tuple[int, list[Checkpoint]]:
+        async def work(transaction: Transaction) -> tuple[Run, list[Checkpoint]]:
             conn = transaction.conn
             row = (await conn.execute(statements.HELD_RUN, {"of_run": run_id})).first()
             run = claimable(run_id, None if row is None else run_of(row))
-            await conn.execute(statements.CLAIM, {"of_run": run_id, "new_owner": owner, "now": self._clock()})
-            return run.epoch + 1, await read_checkpoints(conn, run_id)
+            if lost_after is not None and run.status == "running" and run.owner != owner:
+                at = {"of_run": run_id, "lost_after": lost_after}
+                if (await conn.execute(statements.IS_LOST, at)).first() is None:
+                    msg = f"run {run_id} is carried by {run.owner}, who was seen a moment ago; leave it to them"
+                    raise RunHeld(msg)
+            return await self._take(transaction, run, owner), await read_checkpoints(conn, run_id)
 
-        epoch, recorded = await self._database.transact(work)
-        return SqlRun(self._database, self._engine, run_id=run_id, epoch=epoch, recorded=recorded, clock=self._clock)
+        return self._held(*await self._database.transact(work))
+
+    async def claim_next(self, *, owner: str, lost_after: float) -> SqlRun | None:
+        """Take the oldest run that nobody carries and nobody waits for."""
+
+        async def work(transaction: Transaction) -> tuple[Run, list[Checkpoint]] | None:
+            row = (await transaction.conn.execute(statements.NEXT, {"lost_after": lost_after})).first()
+            if row is None:
+                return None
+            run = await self._take(transaction, run_of(row), owner)
+            return run, await read_checkpoints(transaction.conn, run.id)
+
+        # Read first: workers that ask twice a second must not keep a SQLite file's writers waiting.
+        if not await self.left(lost_after=lost_after, limit=1):
+            return None
+        taken = await self._database.transact(work)
+        return None if taken is None else self._held(*taken)
+
+    async def disown(self, owner: str) -> int:
+        """Leave every run that this owner had to whoever comes next."""
+
+        async def work(transaction: Transaction) -> int:
+            at = {"of_owner": owner, "now": self._clock()}
+            return (await transaction.conn.execute(statements.DISOWN, at)).rowcount
+
+        return await self._database.transact(work)
+
+    async def left(self, *, lost_after: float, limit: int = 100) -> Sequence[Run]:
+        """Answer the runs that nobody carries and nobody waits for, oldest first."""
+
+        async def work(conn: AsyncConnection) -> list[Run]:
+            at = {"lost_after": lost_after, "at_most": limit}
+            return [run_of(row) for row in (await conn.execute(statements.LEFT, at)).all()]
+
+        return await self._database.read(work)
+
+    async def renew(self, run_id: str, *, epoch: int) -> bool:
+        """Note that the run's owner is alive."""
+
+        async def work(transaction: Transaction) -> bool:
+            at = {"of_run": run_id, "of_epoch": epoch}
+            return (await transaction.conn.execute(statements.RENEW, at)).rowcount == 1
+
+        return await self._database.transact(work)
+
+    async def release(self, run_id: str, *, epoch: int) -> None:
+        """Leave a run to whoever comes next."""
+
+        async def work(transaction: Transaction) -> None:
+            at = {"of_run": run_id, "of_epoch": epoch, "now": self._clock()}
+            await transaction.conn.execute(statements.RELEASE, at)
+
+        await self._database.transact(work)
 
     async def signal(self, run_id: str, name: str, value: Json) -> bool:
         """Answer a wait; the first answer wins."""
@@ -183,6 +222,42 @@ class SqlJournal:
             return count
 
         return await self._database.transact(work)
+
+    async def _keep(self, run: NewRun, statement: Insert, standing: dict[str, Any]) -> str:
+        thread = run.ctx.thread_id or f"run:{run.id}"
+        for name, token in (("run's id", run.id), ("thread's id", thread)):
+            if not keepable_token(token):
+                msg = f"the {name} cannot be kept; give it 1 to 255 characters, none of them NUL or a lone surrogate"
+                raise RunUnavailable(msg)
+        now = self._clock()
+        row = {
+            "id": run.id,
+            "thread_id": thread,
+            "format": FORMAT,
+            "context": encode("context", dump_context(run.ctx)),
+            "said": encode("message", run.text),
+            "created_at": now,
+            "updated_at": now,
+        }
+
+        async def work(transaction: Transaction) -> bool:
+            if (await transaction.conn.execute(statements.RUN_BY_ID, {"of_run": run.id})).first() is not None:
+                return False
+            await transaction.conn.execute(statement, row | standing)
+            return True
+
+        if not await self._database.transact(work):
+            msg = f"there is a run {run.id} already; give every run an id of its own"
+            raise RunUnavailable(msg)
+        return now.isoformat()
+
+    async def _take(self, transaction: Transaction, run: Run, owner: str) -> Run:
+        at = {"of_run": run.id, "new_owner": owner, "now": self._clock()}
+        await transaction.conn.execute(statements.CLAIM, at)
+        return replace(run, status="running", owner=owner, epoch=run.epoch + 1, error=None)
+
+    def _held(self, run: Run, recorded: Sequence[Checkpoint]) -> SqlRun:
+        return SqlRun(self._database, self._engine, run=run, recorded=recorded, clock=self._clock)
 
 
 def run_of(row: Sequence[Any]) -> Run:

@@ -19,6 +19,7 @@ from .journal import (
     JournalError,
     Json,
     Replay,
+    Run,
     RunFenced,
     RunSuspended,
     ThreadEntry,
@@ -40,18 +41,23 @@ class SqlRun:
         database: Database,
         engine: AsyncEngine,
         *,
-        run_id: str,
-        epoch: int,
+        run: Run,
         recorded: Sequence[Checkpoint],
         clock: Callable[[], datetime],
     ) -> None:
         self._database = database
         self._engine = engine
-        self._run_id = run_id
-        self._epoch = epoch
+        self._run = run
+        self._run_id = run.id
+        self._epoch = run.epoch
         self._clock = clock
-        self._replay = Replay(run_id, recorded)
+        self._replay = Replay(run.id, recorded)
         self._marked = set[str]().union(*(marks_in(checkpoint.value) for checkpoint in recorded))
+
+    @property
+    def run(self) -> Run:
+        """The run as it was when it was claimed."""
+        return self._run
 
     @property
     def run_id(self) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Float, Select, and_, bindparam, delete, func, insert, literal_column, or_, select, update
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
 from ..stores.journals import (
     agent_run,
@@ -14,6 +17,38 @@ from ..stores.journals import (
     agent_run_signal,
     agent_thread_message,
 )
+from ..stores.schema import utc_time
+
+
+class SecondsAgo(FunctionElement[datetime]):
+    """The database's own time some seconds ago: machines whose clocks differ share that one."""
+
+    type = utc_time()
+    inherit_cache = True
+
+
+@compiles(SecondsAgo, "postgresql")
+def _on_postgres(element: SecondsAgo, compiler: Any, **more: Any) -> str:
+    return f"clock_timestamp() - make_interval(secs => CAST({_seconds(element, compiler, more)} AS double precision))"
+
+
+@compiles(SecondsAgo, "mysql")
+@compiles(SecondsAgo, "mariadb")
+def _on_mysql(element: SecondsAgo, compiler: Any, **more: Any) -> str:
+    return f"utc_timestamp(6) - INTERVAL ({_seconds(element, compiler, more)} * 1000000) MICROSECOND"
+
+
+@compiles(SecondsAgo, "sqlite")
+def _on_sqlite(element: SecondsAgo, compiler: Any, **more: Any) -> str:
+    # Spelled as the column's type does it. All processes are on one machine here.
+    return f"strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now', -({_seconds(element, compiler, more)}) || ' seconds')"
+
+
+def _seconds(element: SecondsAgo, compiler: Any, more: dict[str, Any]) -> str:
+    return compiler.process(element.clauses, **more)
+
+
+NOW = SecondsAgo(literal_column("0"))
 
 r = agent_run.c
 c = agent_run_checkpoint.c
@@ -37,6 +72,7 @@ RUN = (
 """The order that `sql.run_of` unpacks."""
 
 NEW_RUN = insert(agent_run)
+NEW_HELD_RUN = insert(agent_run).values(seen_at=NOW)
 RUN_BY_ID = select(*RUN).where(r.id == bindparam("of_run"))
 HELD_RUN = RUN_BY_ID.with_for_update()
 """One run, held until the transaction ends; SQLite holds its whole database anyway."""
@@ -52,7 +88,24 @@ CLAIM = (
         epoch=r.epoch + 1,
         error=None,
         updated_at=bindparam("now"),
+        seen_at=NOW,
     )
+)
+RENEW = (
+    update(agent_run)
+    .where(r.id == bindparam("of_run"), r.epoch == bindparam("of_epoch"), r.status == "running")
+    .values(seen_at=NOW)
+)
+"""That the owner is alive. The run itself did not change, so updated_at is absent on purpose."""
+RELEASE = (
+    update(agent_run)
+    .where(r.id == bindparam("of_run"), r.epoch == bindparam("of_epoch"), r.status == "running")
+    .values(status="ready", owner=None, updated_at=bindparam("now"))
+)
+DISOWN = (
+    update(agent_run)
+    .where(r.owner == bindparam("of_owner"), r.status == "running")
+    .values(status="ready", owner=None, updated_at=bindparam("now"))
 )
 PARK = (
     update(agent_run)
@@ -114,7 +167,11 @@ def page_of_runs(*, status: str | None, limit: int) -> Select[*tuple[Any, ...]]:
     return page if status is None else page.where(r.status == status)
 
 
-def resumable(owner: str) -> Select[*tuple[Any, ...]]:
-    """Build the list of runs that nobody waits for and nobody else has, oldest first."""
-    ours = and_(r.status == "running", r.owner == owner)
-    return select(r.id).where(or_(r.status == "ready", ours)).order_by(r.created_at, r.id)
+_not_seen = or_(r.seen_at.is_(None), r.seen_at < SecondsAgo(bindparam("lost_after", type_=Float())))
+IS_LOST = select(r.id).where(r.id == bindparam("of_run"), _not_seen)
+"""Whether a run's owner was not seen for some time."""
+_left = and_(r.status.in_(("ready", "running")), or_(r.status == "ready", _not_seen))
+LEFT = select(*RUN).where(_left).order_by(r.created_at, r.id).limit(bindparam("at_most"))
+"""The runs that nobody carries and nobody waits for, oldest first."""
+NEXT = select(*RUN).where(_left).order_by(r.created_at, r.id).limit(1).with_for_update(skip_locked=True)
+"""The first of them. What somebody holds at this moment is passed over: it is being written to, or was just taken."""

@@ -1,14 +1,16 @@
 """`DbosWorkers`: runs on many machines, handed out by DBOS on PostgreSQL and journaled beside the facts.
 
-DBOS queues a run's id, gives it to one worker, and gives it to another when that one died. What a run
-said and knows stays in the SQL journal: the checkpoints are the same on one machine and on many, a fact
-and its checkpoint stay one transaction, and no fact is ever in a table of DBOS.
+DBOS queues a run's id and gives it to one worker. What a run said and knows stays in the SQL journal:
+the checkpoints are the same on one machine and on many, a fact and its checkpoint stay one transaction,
+and no fact is ever in a table of DBOS. DBOS does not notice by itself that a worker died; the journal
+tells who was seen, and the other workers queue again what was left.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +19,7 @@ from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, SetWo
 
 from ..ids import new_id
 from ..scopes import ScopeContext
-from .journal import NewRun, Run, RunUnavailable
+from .journal import Journal, NewRun, Run, RunUnavailable
 from .runner import TurnRunner
 
 QUEUE = "onfile-turns"
@@ -45,6 +47,8 @@ class WorkersConfig:
     concurrency: int = 4
     """How many runs this process carries at once."""
     poll_seconds: float = 0.2
+    sweep_seconds: float = 2.0
+    """How often this process looks for runs that nobody queued, or whose worker was not seen."""
 
 
 class DbosWorkers:
@@ -56,6 +60,10 @@ class DbosWorkers:
     def __init__(self, runner: TurnRunner, config: WorkersConfig) -> None:
         self.runner = runner
         self._config = config
+        self._carrying: set[str] = set()
+        self._queued: set[str] = set()
+        self._suspects: dict[tuple[str, int | None], float] = {}
+        self._sweeping: asyncio.Task[None] | None = None
 
     async def launch(self, *, work: bool = True) -> None:
         """Join in; with `work=False` only to queue runs, such as in a web process.
@@ -85,9 +93,14 @@ class DbosWorkers:
         await DBOS.register_queue_async(
             QUEUE, worker_concurrency=config.concurrency, polling_interval_sec=config.poll_seconds
         )
+        if work:
+            self._sweeping = asyncio.create_task(self._keep_sweeping(), name="onfile: look for runs that are left")
 
     async def close(self) -> None:
-        """Leave; what this process was carrying is carried on when its executor id comes back."""
+        """Leave; what this process was carrying is carried on by the others, or when its executor id comes back."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            await asyncio.wait({self._sweeping})
         await asyncio.to_thread(DBOS.destroy)
 
     async def start(self, text: str, *, ctx: ScopeContext, run_id: str | None = None) -> str:
@@ -107,8 +120,7 @@ class DbosWorkers:
         if run is None:
             msg = f"there is no run {run_id}"
             raise RunUnavailable(msg)
-        with SetWorkflowID(_workflow_id(run)):
-            await DBOS.enqueue_workflow_async(QUEUE, self._carry_on, run_id)
+        await self._queue(run)
 
     async def decide(self, run_id: str, tool_call_id: str, *, approved: bool, reason: str = "") -> bool:
         """Approve or reject an action and queue the run; False when it was decided before."""
@@ -117,22 +129,29 @@ class DbosWorkers:
             await self.queue(run_id)
         return first
 
-    async def queue_left_over(self, *, limit: int = 1000) -> list[str]:
-        """Queue every run that waits for nobody: those whose process died before it could queue them."""
-        left = [run.id for run in await self.runner.engine.runs(status="ready", limit=limit)]
-        for run_id in left:
-            await self.queue(run_id)
-        return left
-
-    async def take_over(self, executor_id: str) -> list[str]:
-        """Give the runs of a worker that will not come back to the others.
-
-        Only an operator can know that it is dead and not slow. If it was slow after all, the journal
-        fences it off: it can commit nothing to a run that somebody else carries on.
+    async def sweep(self) -> list[str]:
+        """Queue what is left: runs that nobody queued, and those whose worker was not seen.
 
         Returns:
             The ids of the runs.
         """
+        left = await self.runner.engine.left(lost_after=self.runner.lost_after)
+        new = [run for run in left if _workflow_id(run) not in self._queued]
+        for run in new:
+            await self._queue(run)
+        self._queued = {_workflow_id(run) for run in left}
+        return [run.id for run in new] + await self._resume_stranded({run.id for run in left})
+
+    async def take_over(self, executor_id: str) -> list[str]:
+        """Give the runs of a worker that will not come back to the others, without waiting until it is lost.
+
+        If it was slow and not dead, the journal fences it off: it can commit nothing to a run that
+        somebody else carries on.
+
+        Returns:
+            The ids of the runs.
+        """
+        await self.runner.engine.disown(executor_id)
         left = await DBOS.list_workflows_async(status="PENDING", executor_id=executor_id, name=WORKFLOW)
         for workflow in left:
             await DBOS.resume_workflow_async(workflow.workflow_id, queue_name=QUEUE)
@@ -143,14 +162,73 @@ class DbosWorkers:
         statuses = ["ENQUEUED", "PENDING"]
         return not await DBOS.list_workflows_async(status=statuses, name=WORKFLOW, limit=1, load_input=False)
 
+    async def _queue(self, run: Run) -> None:
+        with SetWorkflowID(_workflow_id(run)):
+            await DBOS.enqueue_workflow_async(QUEUE, self._carry_on, run.id)
+
+    async def _claim(self, run_id: str) -> Journal:
+        """Claim a run, for as long as it takes: an id that DBOS takes for done is not queued again."""
+        runner = self.runner
+        while True:
+            try:
+                # What this name had before is its own again: an executor id is of one process.
+                return await runner.engine.claim(run_id, owner=runner.owner, lost_after=runner.lost_after)
+            except RunUnavailable:
+                raise
+            except Exception as error:  # noqa: BLE001  # a database that is away is asked again
+                _log.warning("run %s could not be claimed (%s); trying again", run_id, type(error).__name__)
+            await asyncio.sleep(self._config.sweep_seconds)
+
     async def _carry(self, run_id: str) -> str:
+        if run_id in self._carrying:
+            return "left alone"
+        self._carrying.add(run_id)
         try:
-            return (await self.runner.resume(run_id)).status
+            return (await self.runner.carry_on(await self._claim(run_id))).status
+        except RunUnavailable:
+            return "left alone"  # another worker has it, or it waits, or has ended
         except Exception as error:  # noqa: BLE001  # DBOS would keep the words, which may hold facts; the run keeps the type
             _log.error(
                 "run %s stopped with %s; it can be queued again", run_id, type(error).__name__
             )  # no traceback: its lines may hold content
             return "failed"
+        finally:
+            self._carrying.discard(run_id)
+
+    async def _keep_sweeping(self) -> None:
+        while True:
+            try:
+                await self.sweep()
+            except Exception as error:  # noqa: BLE001  # a database that is away is asked again, for as long as it takes
+                _log.warning("nobody looked for runs that are left (%s); trying again", type(error).__name__)
+            await asyncio.sleep(self._config.sweep_seconds)
+
+    async def _resume_stranded(self, left: set[str]) -> list[str]:
+        """Queue again what DBOS gave to a worker that did not carry it for as long as makes it lost.
+
+        It may have died with the run's id in its hands, or after the run, before it could tell DBOS. By this
+        process's own monotonic clock: machines need not agree on the time.
+        """
+        version = self._config.application_version
+        given = await DBOS.list_workflows_async(
+            status="PENDING", name=WORKFLOW, app_version=version, load_input=False, load_output=False
+        )
+        now, before, self._suspects = time.monotonic(), self._suspects, {}
+        resumed: list[str] = []
+        for workflow in given:
+            run_id = _run_of(workflow.workflow_id)
+            if workflow.executor_id == self._config.executor_id or await self._is_carried(run_id, left):
+                continue
+            suspect = (workflow.workflow_id, workflow.dequeued_at)
+            since = self._suspects.setdefault(suspect, before.get(suspect, now))
+            if now - since >= self.runner.lost_after:
+                await DBOS.resume_workflow_async(workflow.workflow_id, queue_name=QUEUE)
+                resumed.append(run_id)
+        return resumed
+
+    async def _is_carried(self, run_id: str, left: set[str]) -> bool:
+        run = None if run_id in left else await self.runner.engine.get(run_id)
+        return run is not None and run.status == "running"
 
 
 async def queue_from_elsewhere(config: WorkersConfig, runs: Sequence[Run]) -> None:
