@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import re
+from pathlib import Path
 
 import pytest
 
-from onfile import Actor, Memory, ScopeContext
+from onfile import Actor, Memory, ScopeContext, events
 from onfile.events import Event, emit, event
 from onfile.testing import InMemoryMemoryProvider
 from tests.facts import fact
@@ -200,3 +202,15 @@ async def test_an_interrupt_in_a_callback_is_not_swallowed():
 
     with pytest.raises(KeyboardInterrupt):
         await emit(event("x"), callback)
+
+
+def test_the_page_about_events_names_every_event_and_all_that_it_carries(project: Path):
+    page = (project / "docs" / "events.md").read_text("utf-8")
+    told = dict(re.findall(r"^\| `(aviary:agent:[\w.]+)` \| .* \| (.*) \|$", page, re.MULTILINE))
+
+    names = {value for name, value in vars(events).items() if name.isupper() and name != "PREFIX"}
+    assert set(told) == names
+    assert {member for payload in told.values() for member in re.findall(r"`(\w+)`", payload)} == {
+        *("run", "scopes", "offered", "omitted", "pinned_omitted", "recalled", "prompt_chars", "scope", "chars"),
+        *("pinned", "count", "act", "offer", "remember", "error"),
+    }

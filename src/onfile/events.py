@@ -14,6 +14,7 @@ WRITTEN = f"{PREFIX}memory.written"
 FORGOTTEN = f"{PREFIX}memory.forgotten"
 PUBLISHED = f"{PREFIX}memory.published"
 PINNED = f"{PREFIX}memory.pinned"
+UNAVAILABLE = f"{PREFIX}memory.unavailable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

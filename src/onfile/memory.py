@@ -146,7 +146,7 @@ class Memory:
         partial = resolved.omitted > 0 or resolved.recalled
         block = build_memory_block(entries=resolved.entries, writable=writable, partial=partial)
         digest = replace(resolved, block=block, writable=writable)
-        await self._emit(
+        await self.emit(
             events.RESOLVED,
             run=run_id,
             scopes=len(scopes),
@@ -217,7 +217,7 @@ class Memory:
         except WriteRefused as refusal:
             return refused_by_store(refusal.reason, own=scope)
         if not report.unchanged:
-            await self._emit(events.WRITTEN, run=run_id, scope=scope, chars=len(record.text))
+            await self.emit(events.WRITTEN, run=run_id, scope=scope, chars=len(record.text))
         return remembered(record, unchanged=report.unchanged, replaced=report.replaced)
 
     async def read_back(self, ctx: ScopeContext) -> tuple[DigestEntry, ...]:
@@ -247,7 +247,7 @@ class Memory:
             return ForgetOutcome(status="forbidden", reason=verdict.reason)
         if not await self.provider.forget(ForgetMemory(id=id, ctx=ctx)):
             return ForgetOutcome(status="not_found", reason=UNKNOWN)
-        await self._emit(events.FORGOTTEN, scope=record.scope, count=1)
+        await self.emit(events.FORGOTTEN, scope=record.scope, count=1)
         return ForgetOutcome(status="forgotten")
 
     async def publish(
@@ -289,7 +289,7 @@ class Memory:
         except WriteRefused as refusal:
             return PublishOutcome(ok=False, error=refusal.reason)
         if not report.unchanged:
-            await self._emit(events.PUBLISHED, scope=scope, chars=len(record.text))
+            await self.emit(events.PUBLISHED, scope=scope, chars=len(record.text))
         return PublishOutcome(ok=True, record=record, unchanged=report.unchanged, replaced=report.replaced)
 
     async def pin(self, id: str, *, pinned: bool, ctx: ScopeContext, elevated: bool = False) -> PublishOutcome:  # noqa: A002  # the record's own field name
@@ -312,7 +312,7 @@ class Memory:
         if not await self.provider.pin(id=id, pinned=pinned):
             return PublishOutcome(ok=False, error=UNKNOWN)
         if record.pinned != pinned:
-            await self._emit(events.PINNED, scope=record.scope, pinned=pinned)
+            await self.emit(events.PINNED, scope=record.scope, pinned=pinned)
         standing = replace(record, pinned=pinned)
         return PublishOutcome(ok=True, record=standing, unchanged=record.pinned == pinned)
 
@@ -323,7 +323,8 @@ class Memory:
         records = await self.provider.list(ListMemories(scopes=scopes, ctx=ctx))
         return next((record for record in records if record.id == id and record.scope in scopes), None)
 
-    async def _emit(self, name: str, **payload: object) -> None:
+    async def emit(self, name: str, **payload: object) -> None:
+        """Send an event where this memory's own go: to `on_event`, and to OpenTelemetry if the host has loaded it."""
         happened = event(name, **payload)
         # Only where the host has loaded OpenTelemetry itself: onfile never brings it along.
         if "opentelemetry.trace" in sys.modules:

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import pytest
 
 from onfile import Actor, Memory
-from onfile.adapters.turn import UNAVAILABLE
 from onfile.errors import StoreError
+from onfile.events import UNAVAILABLE
 from onfile.testing import InMemoryMemoryProvider
 from tests.facts import fact
 

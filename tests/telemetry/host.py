@@ -11,10 +11,17 @@ import json
 import sys
 
 from onfile import Actor, Memory, ScopeContext
+from onfile.adapters.turn import Turns
 from onfile.testing import InMemoryMemoryProvider
 
 CTX = ScopeContext(actor=Actor(id="zanzibar-ana", tenant_ref="zanzibar-acme"))
 SCOPES = ["actor:zanzibar-ana", "zanzibar:depot", "tenant:zanzibar-acme"]
+
+
+class Gone(InMemoryMemoryProvider):
+    async def list(self, request):
+        msg = "zanzibar is down"
+        raise ConnectionError(msg)
 
 
 async def turn() -> None:
@@ -27,6 +34,8 @@ async def turn() -> None:
     assert (await memory.pin(published.record.id, pinned=True, ctx=CTX, elevated=True)).ok
     (entry,) = await memory.read_back(CTX)
     assert (await memory.forget(entry.id, CTX)).ok
+    gone = Turns(memory=Memory(Gone()), on_error="continue")
+    assert not (await gone.offer(CTX, query="zanzibar?", run_id="run_1")).block
 
 
 def with_sdk() -> dict[str, object]:

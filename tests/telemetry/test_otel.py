@@ -11,7 +11,9 @@ import pytest
 
 from onfile.telemetry.otel import scope_kind
 
-NAMES = [f"aviary.agent.memory.{name}" for name in ("resolved", "written", "published", "pinned", "forgotten")]
+NAMES = [
+    f"aviary.agent.memory.{name}" for name in ("resolved", "written", "published", "pinned", "forgotten", "unavailable")
+]
 
 
 def host(opentelemetry: str) -> dict:
@@ -35,7 +37,7 @@ def exported() -> dict:
 
 def test_every_event_is_an_event_of_the_current_span(exported: dict):
     assert [name for name, _ in exported["events"]] == NAMES
-    resolved, written, published, pinned, forgotten = (attributes for _, attributes in exported["events"])
+    resolved, written, published, pinned, forgotten, unavailable = (attributes for _, attributes in exported["events"])
     assert resolved == {
         "onfile.memory.run": "run_1",
         "onfile.memory.scopes": 3,
@@ -49,6 +51,11 @@ def test_every_event_is_an_event_of_the_current_span(exported: dict):
     assert published == {"onfile.memory.chars": 6, "onfile.memory.scope_kind": "other"}
     assert pinned == {"onfile.memory.pinned": True, "onfile.memory.scope_kind": "other"}
     assert forgotten == {"onfile.memory.count": 1, "onfile.memory.scope_kind": "actor"}
+    assert unavailable == {
+        "onfile.memory.run": "run_1",
+        "onfile.memory.act": "offer",
+        "onfile.memory.error": "ConnectionError",
+    }
 
 
 def test_every_event_is_counted_and_its_sizes_are_measured(exported: dict):

@@ -7,14 +7,11 @@ from typing import Any, Literal
 
 from ..digest import MemoryDigest
 from ..errors import OnfileError, ScopeError
-from ..events import PREFIX, emit, event
+from ..events import UNAVAILABLE
 from ..memory import Memory
 from ..records import Actor
 from ..scopes import ScopeContext
 from ..wire.digests import dump_digest, load_digest
-
-UNAVAILABLE = f"{PREFIX}memory.unavailable"
-"""The provider failed and the host chose to go on without memory: {run, act, error (a type's name)}."""
 
 OnError = Literal["fail", "continue"]
 """What a provider's failure does to a run: fail it loudly, or let it go on without memory."""
@@ -129,5 +126,4 @@ class Turns:
 
     async def _unavailable(self, act: str, run_id: str | None, error: Exception) -> None:
         # Only the type: what a driver says may quote the row.
-        happened = event(UNAVAILABLE, run=run_id, act=act, error=type(error).__name__)
-        await emit(happened, self.memory.on_event)
+        await self.memory.emit(UNAVAILABLE, run=run_id, act=act, error=type(error).__name__)

@@ -10,7 +10,7 @@ from opentelemetry import metrics, trace
 from onfile.events import Event
 
 _PREFIX = "onfile.memory"
-# Payload members that are plain numbers, truth values or opaque run ids; a scope token may hold a
+# Payload members that are plain numbers, truth values, words of our own or opaque run ids; a scope token may hold a
 # person's id, so it leaves the process only as its kind.
 _SAFE = (
     "run",
@@ -23,6 +23,8 @@ _SAFE = (
     "chars",
     "count",
     "pinned",
+    "act",
+    "error",
 )
 _KNOWN_KINDS = ("actor", "tenant", "global")
 
@@ -35,6 +37,10 @@ def record(happened: Event) -> None:
     }
     scope = happened.payload.get("scope")
     kind: dict[str, Any] = {} if scope is None else {f"{_PREFIX}.scope_kind": scope_kind(scope)}
+    # What failed and how is few values, and what an alert is set on.
+    kind |= {
+        f"{_PREFIX}.{member}": happened.payload[member] for member in ("act", "error") if member in happened.payload
+    }
     trace.get_current_span().add_event(name, attributes | kind)
     _counter(name).add(1, kind)
     for member in ("offered", "omitted", "pinned_omitted", "prompt_chars", "chars"):
