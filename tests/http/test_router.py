@@ -415,10 +415,91 @@ def test_openapi_shows_the_entries_and_no_way_to_say_who_one_is() -> None:
     assert [parameter["name"] for parameter in read["parameters"]] == ["threadId"]
     assert sorted(parameter["name"] for parameter in forget["parameters"]) == ["id", "threadId"]
     assert not any("requestBody" in operation for operation in (read, forget))
-    assert set(forget["responses"]) >= {"200", "401", "403", "404"}
-    assert "application/problem+json" in forget["responses"]["404"]["content"]
     entry = schema["components"]["schemas"]["WireEntry"]
     assert set(entry["properties"]) == {"id", "key", "text", "scope", "origin", "updatedAt", "pinned", "overrides"}
+
+
+def resolved(schema: dict, document: dict) -> dict:
+    name = schema.get("$ref", "").rpartition("/")[2]
+    return document["components"]["schemas"][name] if name else schema
+
+
+def differences(value, schema: dict, document: dict) -> list[str]:
+    """Where a JSON value is not what the document says, as far as objects, lists and constants go."""
+    schema = resolved(schema, document)
+    if schema.get("type") == "array":
+        return [one for item in value for one in differences(item, schema["items"], document)]
+    if schema.get("type") != "object":
+        return [] if value == schema.get("const", value) else [f"{value} is not {schema['const']}"]
+    properties = schema["properties"]
+    wrong = [f"{name} is missing" for name in schema.get("required", ()) if name not in value]
+    wrong += [f"{name} is not described" for name in value if name not in properties]
+    return wrong + [
+        one for name in value if name in properties for one in differences(value[name], properties[name], document)
+    ]
+
+
+async def test_openapi_describes_every_answer_as_it_is_and_no_other() -> None:
+    mine = fact("units", id="mem_mine", pinned=True)
+    app = app_with(mine, fact("units", scope="tenant:acme", id="mem_wide"))
+    gone, odd = FastAPI(), FastAPI()
+    gone.include_router(memory_router(Memory(Unreachable()), actor=signed_in))
+    odd.include_router(memory_router(None, actor=lambda: None))
+    document = odd.openapi()
+    answered: dict[tuple[str, str], set[str]] = {}
+
+    for host, method, path, where in (
+        (app, "GET", "/agent/memories?threadId=t", "/agent/memories"),
+        (gone, "GET", "/agent/memories", "/agent/memories"),
+        (odd, "GET", "/agent/memories", "/agent/memories"),
+        (app, "GET", "/agent/memory-export", "/agent/memory-export"),
+        (gone, "GET", "/agent/memory-export", "/agent/memory-export"),
+        (odd, "GET", "/agent/memory-export", "/agent/memory-export"),
+        (app, "DELETE", "/agent/memories/mem_wide", "/agent/memories/{id}"),
+        (app, "DELETE", "/agent/memories/mem_none", "/agent/memories/{id}"),
+        (app, "DELETE", "/agent/memories/mem_mine", "/agent/memories/{id}"),
+        (gone, "DELETE", "/agent/memories/mem_mine", "/agent/memories/{id}"),
+        (odd, "DELETE", "/agent/memories/mem_mine", "/agent/memories/{id}"),
+        (app, "DELETE", "/agent/memories", "/agent/memories"),
+        (gone, "DELETE", "/agent/memories", "/agent/memories"),
+        (odd, "DELETE", "/agent/memories", "/agent/memories"),
+    ):
+        async with client(host) as http:
+            answer = await http.request(method, path, headers=ANA)
+        described = document["paths"][where][method.lower()]["responses"][str(answer.status_code)]
+        media_type = answer.headers["content-type"]
+        assert list(described["content"]) == [media_type]
+        if "json" in media_type.partition("+")[2] or media_type == "application/json":
+            assert not differences(answer.json(), described["content"][media_type]["schema"], document)
+        answered.setdefault((where, method.lower()), set()).add(str(answer.status_code))
+
+    for (where, method), statuses in answered.items():
+        assert set(document["paths"][where][method]["responses"]) == statuses
+    assert len(answered) == sum(len(operations) for operations in document["paths"].values())
+
+
+def test_openapi_shows_an_example_of_every_refusal_and_every_entry() -> None:
+    document = app_with(actor=by_function).openapi()
+
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            for status, described in operation["responses"].items():
+                for media_type, content in described["content"].items():
+                    if media_type == "application/problem+json":
+                        assert content["example"]["status"] == int(status)
+                        assert not differences(content["example"], content["schema"], document)
+    entry = document["components"]["schemas"]["WireEntry"]
+    assert not differences(entry["examples"][0], entry, document)
+
+
+def test_a_parameter_of_the_hosts_own_sign_in_is_described_as_fastapi_answers_it() -> None:
+    def by_number(x_person: Annotated[int, Header()]) -> Actor:
+        return Actor(id=str(x_person))
+
+    read = app_with(actor=by_number).openapi()["paths"]["/agent/memories"]["get"]
+
+    assert sorted(parameter["name"] for parameter in read["parameters"]) == ["threadId", "x-person"]
+    assert "422" in read["responses"]
 
 
 async def test_the_host_may_mount_it_under_a_prefix_of_its_own() -> None:

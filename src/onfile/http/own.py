@@ -15,16 +15,22 @@ from ..provider import ForgetMemory, ListMemories, MemoryProvider
 from ..scopes import ScopeContext, actor_scope
 from ..wire.lines import dump_line
 from .problems import NO_STORE, documented
-from .signed_in import context_of, not_now
+from .signed_in import NOT_NOW, NOT_SIGNED_IN, context_of, not_now
 
 JSON_LINES = "application/jsonl"
-_UNAUTHORIZED = documented(unauthorized="Nobody is signed in.")
+_REFUSALS = documented(unauthorized=NOT_SIGNED_IN, internal_server_error=NOT_NOW)
+_LINES: dict[str, Any] = {
+    "schema": {"type": "string"},
+    "example": '{"scope": "actor:ana", "key": "answer-length", "text": "one sentence, please", "author": "human", '
+    '"id": "mem_01KXMRVAW0931T6B7DRGWD81YQ", "updated_at": "2026-07-16T06:12:00Z", '
+    '"created_at": "2026-07-16T06:12:00Z", "origin": {"actor_ref": "ana"}}\n',
+}
 
 
 class AllForgotten(BaseModel):
     """All of one's own is deleted."""
 
-    forgotten: int = Field(description="How many facts there were.")
+    forgotten: int = Field(description="How many facts there were.", examples=[12])
 
 
 def add_own_routes(router: APIRouter, memory: Memory | None, actor: Callable[..., Any]) -> None:
@@ -41,7 +47,7 @@ def add_own_routes(router: APIRouter, memory: Memory | None, actor: Callable[...
         "/agent/memory-export",
         summary="Download all that is on file as your own",
         response_class=Response,
-        responses={200: {"description": "One JSON object a line.", "content": {JSON_LINES: {}}}, **_UNAUTHORIZED},
+        responses={200: {"description": "One JSON object a line.", "content": {JSON_LINES: _LINES}}, **_REFUSALS},
     )
     async def export_memories(  # pyright: ignore[reportUnusedFunction]  # the decorator registers it
         calling: Annotated[Any, signed_in],
@@ -64,7 +70,8 @@ def add_own_routes(router: APIRouter, memory: Memory | None, actor: Callable[...
         "/agent/memories",
         summary="Delete all facts of your own",
         response_model=AllForgotten,
-        responses=_UNAUTHORIZED,
+        response_description="All of your own is deleted.",
+        responses=_REFUSALS,
     )
     async def forget_memories(  # pyright: ignore[reportUnusedFunction]  # the decorator registers it
         calling: Annotated[Any, signed_in],

@@ -30,12 +30,17 @@ def problem(status: int, detail: str) -> Response:
     return Response(content, status_code=status, media_type=PROBLEM_JSON, headers=NO_STORE)
 
 
-def documented(**descriptions: str) -> dict[int | str, dict[str, Any]]:
-    """Describe refusals for OpenAPI, as `documented(not_found="…")`."""
+def documented(**details: str) -> dict[int | str, dict[str, Any]]:
+    """Describe refusals for OpenAPI, as `documented(not_found="…")` with what a person is told."""
     return {
-        int(HTTPStatus[name.upper()]): {
-            "description": description,
-            "content": {PROBLEM_JSON: {"schema": Problem.model_json_schema()}},
+        int(status): {
+            "description": detail,
+            "content": {
+                PROBLEM_JSON: {
+                    "schema": Problem.model_json_schema(mode="serialization"),
+                    "example": Problem(title=status.phrase, status=status, detail=detail).model_dump(),
+                }
+            },
         }
-        for name, description in descriptions.items()
+        for status, detail in ((HTTPStatus[name.upper()], detail) for name, detail in details.items())
     }

@@ -4,9 +4,9 @@
 # written as text inside a function, and would take the actor from the query string.
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.responses import JSONResponse, Response
@@ -16,7 +16,7 @@ from ..memory import Memory
 from ..wire.entries import WireEntry, entries_json
 from .own import add_own_routes
 from .problems import NO_STORE, documented, problem
-from .signed_in import context_of, not_now
+from .signed_in import NOT_NOW, NOT_SIGNED_IN, context_of, not_now
 
 NOT_ON_FILE = "No such fact is on file about you."
 
@@ -42,7 +42,26 @@ register_url_convertor("onfile_any_text", _AnyText())
 class Forgotten(BaseModel):
     """The fact is deleted."""
 
-    forgotten: bool = True
+    forgotten: Literal[True]
+
+
+# Described by hand and read from the request: no text is refused, and a parameter that FastAPI knows
+# of would put its 422 into the document, which these routes never answer.
+_ID: dict[str, Any] = {
+    "name": "id",
+    "in": "path",
+    "required": True,
+    "description": "The fact's id, as read. Percent-encode it: any text is an id.",
+    "schema": {"type": "string"},
+    "example": "mem_01KXMRVAW0931T6B7DRGWD81YQ",
+}
+_THREAD_ID: dict[str, Any] = {
+    "name": "threadId",
+    "in": "query",
+    "required": False,
+    "description": "The conversation that the page was opened from, for the scope resolver.",
+    "schema": {"type": "string"},
+}
 
 
 def memory_router(memory: Memory | None, *, actor: Callable[..., Any]) -> APIRouter:
@@ -66,13 +85,15 @@ def memory_router(memory: Memory | None, *, actor: Callable[..., Any]) -> APIRou
         "/agent/memories",
         summary="Read what is on file about you",
         response_model=list[WireEntry],
-        responses=documented(unauthorized="Nobody is signed in."),
+        response_description="What applies to you, in the order of the assistant's own block.",
+        responses=documented(unauthorized=NOT_SIGNED_IN, internal_server_error=NOT_NOW),
+        openapi_extra={"parameters": [_THREAD_ID]},
     )
     async def read_memories(  # pyright: ignore[reportUnusedFunction]  # the decorator registers it
-        calling: Annotated[Any, signed_in], thread_id: _ThreadId = None
+        request: Request, calling: Annotated[Any, signed_in]
     ) -> Response:
         """Answer every fact that applies to you, with the values that each one beat."""
-        ctx = context_of(calling, thread_id, asked=actor)
+        ctx = context_of(calling, request.query_params.get("threadId"), asked=actor)
         if isinstance(ctx, Response):
             return ctx
         if memory is None:
@@ -87,19 +108,22 @@ def memory_router(memory: Memory | None, *, actor: Callable[..., Any]) -> APIRou
         "/agent/memories/{id:onfile_any_text}",
         summary="Delete one fact of your own",
         response_model=Forgotten,
+        response_description="The fact is deleted, with all that was derived from it.",
         responses=documented(
-            unauthorized="Nobody is signed in.",
-            forbidden="The fact applies to others as well, so it is not yours to delete.",
-            not_found="No such fact is on file about you.",
+            unauthorized=NOT_SIGNED_IN,
+            forbidden="This is held at [tenant:acme], not at your own scope; "
+            "someone who administers [tenant:acme] can delete it.",
+            not_found=NOT_ON_FILE,
+            internal_server_error=NOT_NOW,
         ),
+        openapi_extra={"parameters": [_ID, _THREAD_ID]},
     )
     async def forget_memory(  # pyright: ignore[reportUnusedFunction]  # the decorator registers it
-        calling: Annotated[Any, signed_in],
-        memory_id: Annotated[str, Path(alias="id", description="The fact's id, as read.")],
-        thread_id: _ThreadId = None,
+        request: Request, calling: Annotated[Any, signed_in]
     ) -> Response:
         """Delete a fact held at your own scope; there is no way back."""
-        ctx = context_of(calling, thread_id, asked=actor)
+        memory_id: str = request.path_params["id"]
+        ctx = context_of(calling, request.query_params.get("threadId"), asked=actor)
         if isinstance(ctx, Response):
             return ctx
         if memory is None:
@@ -117,9 +141,3 @@ def memory_router(memory: Memory | None, *, actor: Callable[..., Any]) -> APIRou
 
     add_own_routes(router, memory, actor)
     return router
-
-
-_ThreadId = Annotated[
-    str | None,
-    Query(alias="threadId", description="The conversation the page was opened from, for your scope resolver."),
-]

@@ -9,6 +9,7 @@ from typing import Literal, overload
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from pydantic.alias_generators import to_camel
+from pydantic.config import JsonDict
 
 from ..digest import DigestEntry, OverriddenMemory
 from ..records import MemoryOrigin
@@ -21,12 +22,12 @@ class _Wire(BaseModel):
 
 
 class WireOrigin(_Wire):
-    """Who recorded the fact and in which conversation, which may be gone since."""
+    """Who recorded the fact and in which conversation, which may be gone since; null is unknown."""
 
     author: Literal["agent", "human"]
-    thread_id: str | None = None
-    run_id: str | None = None
-    actor_ref: str | None = None
+    thread_id: str | None
+    run_id: str | None
+    actor_ref: str | None
 
 
 class WireOverride(_Wire):
@@ -38,8 +39,29 @@ class WireOverride(_Wire):
     author: Literal["agent", "human"]
 
 
+_EXAMPLE: JsonDict = {
+    "id": "mem_01KXMRVAW0931T6B7DRGWD81YQ",
+    "key": "answer-length",
+    "text": "one sentence, please",
+    "scope": "actor:ana",
+    "origin": {"author": "agent", "threadId": "thread_41", "runId": "run_7", "actorRef": "ana"},
+    "updatedAt": "2026-07-16T06:12:00Z",
+    "pinned": True,
+    "overrides": [
+        {
+            "id": "mem_01KRBRYBJ0YQPAMHHYVH8STWKX",
+            "scope": "tenant:acme",
+            "text": "three sentences",
+            "author": "human",
+        }
+    ],
+}
+
+
 class WireEntry(_Wire):
     """One question on file: the answer that stands and the ones it beat."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
 
     id: str
     key: str
