@@ -10,7 +10,7 @@ from werkzeug.routing import BaseConverter
 
 from ..blocking import Blocking
 from ..records import Actor
-from .answers import HEADERS, Answer, forget_answer, read_answer
+from ..wire.answers import NO_STORE, Answer, forget_answer, read_answer
 
 
 class _AnyText(BaseConverter):
@@ -38,11 +38,11 @@ def memory_blueprint(memory: Blocking, *, actor: Callable[[], Actor | None]) -> 
 
     def read_memories() -> Response:
         thread = request.args.get("threadId")
-        return _response(memory.run(read_answer(memory, actor=actor(), thread_id=thread)))
+        return _response(memory.run(read_answer(memory.memory, calling=actor(), thread_id=thread, asked=actor)))
 
     def forget_memory(id: str) -> Response:  # noqa: A002  # the record's own field name
         thread = request.args.get("threadId")
-        return _response(memory.run(forget_answer(memory, id, actor=actor(), thread_id=thread)))
+        return _response(memory.run(forget_answer(memory.memory, id, calling=actor(), thread_id=thread, asked=actor)))
 
     blueprint.add_url_rule("/agent/memories", view_func=read_memories, methods=["GET"])
     blueprint.add_url_rule("/agent/memories/<onfile_any_text:id>", view_func=forget_memory, methods=["DELETE"])
@@ -50,4 +50,4 @@ def memory_blueprint(memory: Blocking, *, actor: Callable[[], Actor | None]) -> 
 
 
 def _response(answer: Answer) -> Response:
-    return Response(answer.body, status=answer.status, mimetype=answer.media_type, headers=HEADERS)
+    return Response(answer.body, status=answer.status, mimetype=answer.media_type, headers=NO_STORE)

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from ..memory import Memory
 from ..records import Actor
-from .answers import HEADERS, Answer, forget_answer, read_answer
+from ..wire.answers import NO_STORE, Answer, forget_answer, read_answer
 
 ActorOf = Callable[[Request], Awaitable[Actor | None] | Actor | None]
 
@@ -47,11 +47,13 @@ def memory_routes(memory: Memory | None, *, actor: ActorOf) -> list[Route]:
 
     async def read_memories(request: Request) -> Response:
         thread = request.query_params.get("threadId")
-        return _response(await read_answer(memory, actor=await calling(request), thread_id=thread))
+        return _response(await read_answer(memory, calling=await calling(request), thread_id=thread, asked=actor))
 
     async def forget_memory(request: Request) -> Response:
-        asked, thread = request.path_params["id"], request.query_params.get("threadId")
-        return _response(await forget_answer(memory, asked, actor=await calling(request), thread_id=thread))
+        record_id, thread = request.path_params["id"], request.query_params.get("threadId")
+        return _response(
+            await forget_answer(memory, record_id, calling=await calling(request), thread_id=thread, asked=actor)
+        )
 
     return [
         Route("/agent/memories", read_memories, methods=["GET"]),
@@ -60,4 +62,4 @@ def memory_routes(memory: Memory | None, *, actor: ActorOf) -> list[Route]:
 
 
 def _response(answer: Answer) -> Response:
-    return Response(answer.body, status_code=answer.status, media_type=answer.media_type, headers=HEADERS)
+    return Response(answer.body, status_code=answer.status, media_type=answer.media_type, headers=NO_STORE)

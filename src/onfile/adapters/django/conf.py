@@ -25,12 +25,10 @@ def configured_memory() -> Memory | Blocking:
     return _default() if named is None else cast("Memory | Blocking", _named(named))
 
 
-def actor_of(request: HttpRequest) -> Actor | None:
-    """Answer who is signed in: what the host's `ACTOR` says of the request, or the user by primary key."""
+def actor_function() -> Callable[[HttpRequest], Actor | None]:
+    """Answer what tells from a request who is signed in: the host's `ACTOR`, or the user by primary key."""
     named = _setting("ACTOR")
-    if named is None:
-        return user_actor(request)
-    return cast("Callable[[HttpRequest], Actor | None]", _named(named))(request)
+    return user_actor if named is None else cast("Callable[[HttpRequest], Actor | None]", _named(named))
 
 
 def user_actor(request: HttpRequest) -> Actor | None:

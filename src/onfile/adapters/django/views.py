@@ -10,8 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_http_methods
 
 from ...blocking import Blocking
-from ..answers import HEADERS, Answer, forget_answer, read_answer
-from .conf import actor_of, configured_memory
+from ...wire.answers import NO_STORE, Answer, forget_answer, read_answer
+from .conf import actor_function, configured_memory
 
 
 @require_http_methods(["GET"])
@@ -28,10 +28,11 @@ def forget_memory(request: HttpRequest, id: str) -> HttpResponse:  # noqa: A002 
 
 def _answered(answer: Callable[..., Awaitable[Answer]], request: HttpRequest, *asked: str) -> HttpResponse:
     memory = configured_memory()
-    told: Any = {"actor": actor_of(request), "thread_id": request.GET.get("threadId")}
+    actor = actor_function()
+    told: Any = {"calling": actor(request), "thread_id": request.GET.get("threadId"), "asked": actor}
     if isinstance(memory, Blocking):
-        done = memory.run(answer(memory, *asked, **told))  # pyright: ignore[reportArgumentType]  # both are coroutine functions
+        done = memory.run(answer(memory.memory, *asked, **told))  # pyright: ignore[reportArgumentType]  # both are coroutine functions
     else:
         # On the server's own event loop under ASGI, and on this very thread's connection under WSGI.
         done = async_to_sync(answer)(memory, *asked, **told)
-    return HttpResponse(done.body, status=done.status, content_type=done.media_type, headers=HEADERS)
+    return HttpResponse(done.body, status=done.status, content_type=done.media_type, headers=NO_STORE)
