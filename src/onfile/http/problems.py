@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from http import HTTPStatus
 from typing import Any
 
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-PROBLEM_JSON = "application/problem+json"
-NO_STORE = {"Cache-Control": "no-store"}
-"""What is on file about a person belongs in no cache."""
+from ..wire import answers
+from ..wire.answers import NO_STORE, PROBLEM_JSON, Answer
 
 
 class Problem(BaseModel):
@@ -25,9 +23,12 @@ class Problem(BaseModel):
 
 def problem(status: int, detail: str) -> Response:
     """Answer a refusal; the same status and detail are the same bytes, whatever was asked."""
-    body = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail).model_dump()
-    content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-    return Response(content, status_code=status, media_type=PROBLEM_JSON, headers=NO_STORE)
+    return response(answers.problem(status, detail))
+
+
+def response(answer: Answer) -> Response:
+    """Answer as Starlette has it."""
+    return Response(answer.body, status_code=answer.status, media_type=answer.media_type, headers=NO_STORE)
 
 
 def documented(**details: str) -> dict[int | str, dict[str, Any]]:

@@ -9,16 +9,13 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel
 from starlette.convertors import Convertor, register_url_convertor
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
-from ..errors import OnfileError
 from ..memory import Memory
-from ..wire.entries import WireEntry, entries_json
+from ..wire.answers import NOT_NOW, NOT_ON_FILE, NOT_SIGNED_IN, forget_answer, read_answer
+from ..wire.entries import WireEntry
 from .own import add_own_routes
-from .problems import NO_STORE, documented, problem
-from .signed_in import NOT_NOW, NOT_SIGNED_IN, context_of, not_now
-
-NOT_ON_FILE = "No such fact is on file about you."
+from .problems import documented, response
 
 
 class _AnyText(Convertor[str]):
@@ -93,16 +90,8 @@ def memory_router(memory: Memory | None, *, actor: Callable[..., Any]) -> APIRou
         request: Request, calling: Annotated[Any, signed_in]
     ) -> Response:
         """Answer every fact that applies to you, with the values that each one beat."""
-        ctx = context_of(calling, request.query_params.get("threadId"), asked=actor)
-        if isinstance(ctx, Response):
-            return ctx
-        if memory is None:
-            return Response(b"[]", media_type="application/json", headers=NO_STORE)
-        try:
-            entries = await memory.read_back(ctx)
-        except OnfileError as error:
-            return not_now("read", error)
-        return Response(entries_json(entries), media_type="application/json", headers=NO_STORE)
+        thread = request.query_params.get("threadId")
+        return response(await read_answer(memory, calling=calling, thread_id=thread, asked=actor))
 
     @router.delete(
         "/agent/memories/{id:onfile_any_text}",
@@ -122,22 +111,8 @@ def memory_router(memory: Memory | None, *, actor: Callable[..., Any]) -> APIRou
         request: Request, calling: Annotated[Any, signed_in]
     ) -> Response:
         """Delete a fact held at your own scope; there is no way back."""
-        memory_id: str = request.path_params["id"]
-        ctx = context_of(calling, request.query_params.get("threadId"), asked=actor)
-        if isinstance(ctx, Response):
-            return ctx
-        if memory is None:
-            return problem(404, NOT_ON_FILE)
-        try:
-            outcome = await memory.forget(memory_id, ctx)
-        except OnfileError as error:
-            return not_now("forget", error)
-        if outcome.status == "forgotten":
-            return JSONResponse({"forgotten": True}, headers=NO_STORE)
-        if outcome.status == "forbidden":
-            return problem(403, outcome.reason or NOT_ON_FILE)
-        # One answer for what does not exist and for what this person may not know of.
-        return problem(404, NOT_ON_FILE)
+        memory_id, thread = request.path_params["id"], request.query_params.get("threadId")
+        return response(await forget_answer(memory, memory_id, calling=calling, thread_id=thread, asked=actor))
 
     add_own_routes(router, memory, actor)
     return router
