@@ -49,6 +49,8 @@ def test_a_person_s_acts_are_there_too(tmp_path: Path):
         assert [entry.key for entry in memory.read_back(CTX)] == ["units", "lunch"]
         assert memory.forget(published.record.id, CTX).status == "forbidden"
         assert memory.forget(own.record.id, CTX).status == "forgotten"
+        memory.publish(scope="actor:ana", key="tea", text="green", ctx=CTX)
+        assert (memory.forget_all(CTX), memory.forget_all(CTX)) == (1, 0)
 
 
 def test_every_public_act_of_memory_is_there_with_the_same_parameters():

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from onfile import Actor, Memory, ScopeContext, events
+from onfile.errors import StoreError
 from onfile.events import Event, emit, event
+from onfile.stores import SqlMemoryProvider, StoredMemory
 from onfile.testing import InMemoryMemoryProvider
 from tests.facts import fact
+from tests.providers import ListOnly
 
 ANA = ScopeContext(actor=Actor(id="ana", tenant_ref="acme"), thread_id="t1")
 CALL = {"key": "units", "fact": "kilometres"}
@@ -109,6 +112,40 @@ async def test_what_people_do_is_sent_too():
         "memory.published",
         "memory.forgotten",
     ]
+
+
+@pytest.mark.parametrize("has_forget_all", [True, False])
+async def test_who_forgets_all_of_their_own_sends_one_event_with_the_count(has_forget_all: bool, tmp_path: Path):
+    provider = SqlMemoryProvider.from_url(f"sqlite+aiosqlite:///{tmp_path}/facts.db")
+    await provider.setup()
+    records = [fact("a"), fact("b", pinned=True), fact("c", scope="global"), fact("a", scope="actor:bob")]
+    await provider.restore([StoredMemory(record=record, created_at=record.updated_at) for record in records])
+    seen: list[Event] = []
+    memory = Memory(provider if has_forget_all else ListOnly(*records), on_event=seen.append)
+
+    first, again = await memory.forget_all(ANA), await memory.forget_all(ANA)
+
+    assert (first, again) == (2, 0)
+    assert sent(seen) == [("memory.forgotten", {"scope": "actor:ana", "count": 2})]
+    assert {entry.key for entry in await memory.read_back(ANA)} == {"c"}
+    await provider.aclose()
+
+
+async def test_what_is_gone_when_a_provider_fails_half_way_is_told_all_the_same():
+    class Failing(ListOnly):
+        async def forget(self, request):
+            if request.id == "second":
+                msg = "the database is away"
+                raise StoreError(msg)
+            return await super().forget(request)
+
+    seen: list[Event] = []
+    memory = Memory(Failing(fact("a", id="first"), fact("b", id="second")), on_event=seen.append)
+
+    with pytest.raises(StoreError):
+        await memory.forget_all(ANA)
+
+    assert sent(seen) == [("memory.forgotten", {"scope": "actor:ana", "count": 1})]
 
 
 async def test_nothing_is_sent_for_what_people_were_refused():

@@ -104,6 +104,10 @@ class Blocking:
         """Delete one record at the actor's own scope, as `Memory.forget` does."""
         return self.run(self.memory.forget(id, ctx))
 
+    def forget_all(self, ctx: ScopeContext) -> int:
+        """Delete every record at the actor's own scope, as `Memory.forget_all` does."""
+        return self.run(self.memory.forget_all(ctx))
+
     def publish(self, *, scope: str, key: str, text: str, ctx: ScopeContext, elevated: bool = False) -> PublishOutcome:
         """Write a fact as a person, as `Memory.publish` does."""
         return self.run(self.memory.publish(scope=scope, key=key, text=text, ctx=ctx, elevated=elevated))
@@ -111,6 +115,10 @@ class Blocking:
     def pin(self, id: str, *, pinned: bool, ctx: ScopeContext, elevated: bool = False) -> PublishOutcome:  # noqa: A002  # the record's own field name
         """Make a record always-on or stop that, as `Memory.pin` does."""
         return self.run(self.memory.pin(id, pinned=pinned, ctx=ctx, elevated=elevated))
+
+    def emit(self, name: str, **payload: object) -> None:
+        """Send an event where the memory's own go, as `Memory.emit` does."""
+        self.run(self.memory.emit(name, **payload))
 
     def close(self) -> None:
         """Close the provider, where it has `aclose()`, and end the thread. Once is enough, twice is fine."""

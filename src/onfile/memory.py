@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from . import events
 from .authority import memory_forget_verdict, memory_write_verdict
@@ -249,6 +249,29 @@ class Memory:
             return ForgetOutcome(status="not_found", reason=UNKNOWN)
         await self.emit(events.FORGOTTEN, scope=record.scope, count=1)
         return ForgetOutcome(status="forgotten")
+
+    async def forget_all(self, ctx: ScopeContext) -> int:
+        """Delete every record at the actor's own scope, and nothing wider; answer how many there were.
+
+        One transaction where the provider has a `forget_all` of its own. Otherwise one record after
+        the other: what is gone when the provider fails stays gone.
+
+        Raises:
+            ScopeError: The actor is nobody; the provider was not asked.
+        """
+        own, count = actor_scope(ctx.actor), 0
+        whole: Any = getattr(self.provider, "forget_all", None)
+        try:
+            if whole is not None:
+                count = int(await whole(actor=ctx.actor))
+                return count
+            records = await self.provider.list(ListMemories(scopes=(own,), ctx=ctx))
+            for id_ in [record.id for record in records if record.scope == own]:
+                count += await self.provider.forget(ForgetMemory(id=id_, ctx=ctx))
+            return count
+        finally:
+            if count:
+                await self.emit(events.FORGOTTEN, scope=own, count=count)
 
     async def publish(
         self, *, scope: str, key: str, text: str, ctx: ScopeContext, elevated: bool = False

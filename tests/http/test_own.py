@@ -61,7 +61,8 @@ async def test_a_person_downloads_all_at_their_own_scope_with_origin_and_dates(p
 
 
 async def test_a_person_deletes_all_of_their_own_and_the_count_is_the_count(provider):
-    async with client(Memory(provider)) as http:
+    seen = []
+    async with client(Memory(provider, on_event=seen.append)) as http:
         first = await http.delete("/agent/memories")
         again = await http.delete("/agent/memories")
         left = (await http.get("/agent/memories")).json()
@@ -69,6 +70,9 @@ async def test_a_person_deletes_all_of_their_own_and_the_count_is_the_count(prov
     assert (first.status_code, first.json(), again.json()) == (200, {"forgotten": 2}, {"forgotten": 0})
     assert first.headers["cache-control"] == "no-store"
     assert [entry["id"] for entry in left] == ["mem_3"]
+    assert [dict(event.payload) for event in seen if event.name.endswith("forgotten")] == [
+        {"scope": "actor:ana", "count": 2}
+    ]
 
 
 async def test_without_memory_there_is_nothing_to_take_along_or_to_delete():

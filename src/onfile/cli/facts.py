@@ -275,11 +275,13 @@ async def _forget(db: str, id: str, *, actor: str, tenant: str | None, as_json: 
 
 
 async def _forget_all(db: str, *, actor: str) -> int:
+    from ..memory import Memory
     from ..records import Actor
+    from ..scopes import ScopeContext
     from .database import opened
 
     async with opened(db) as provider:
-        return await provider.forget_all(actor=Actor(id=actor))
+        return await Memory(provider).forget_all(ScopeContext(actor=Actor(id=actor)))
 
 
 async def _erase(db: str, scope: str) -> int:

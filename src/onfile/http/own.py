@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from ..errors import OnfileError
 from ..memory import Memory
-from ..provider import ForgetMemory, ListMemories, MemoryProvider
+from ..provider import ListMemories, MemoryProvider
 from ..scopes import ScopeContext, actor_scope
 from ..wire.lines import dump_line
 from .problems import NO_STORE, documented
@@ -81,7 +81,7 @@ def add_own_routes(router: APIRouter, memory: Memory | None, actor: Callable[...
         if isinstance(ctx, Response):
             return ctx
         try:
-            count = 0 if memory is None else await _forget_own(memory.provider, ctx)
+            count = 0 if memory is None else await memory.forget_all(ctx)
         except OnfileError as error:
             return not_now("forget", error)
         return JSONResponse({"forgotten": count}, headers=NO_STORE)
@@ -95,12 +95,3 @@ async def _own_lines(provider: MemoryProvider, ctx: ScopeContext) -> list[str]:
         return [dump_line(kept.record, created_at=kept.created_at) async for kept in export(scopes=[own])]
     records = [one for one in await provider.list(ListMemories(scopes=(own,), ctx=ctx)) if one.scope == own]
     return [dump_line(record, created_at=record.updated_at) for record in sorted(records, key=lambda one: one.key)]
-
-
-async def _forget_own(provider: MemoryProvider, ctx: ScopeContext) -> int:
-    forget_all: Any = getattr(provider, "forget_all", None)
-    if forget_all is not None:
-        return await forget_all(actor=ctx.actor)
-    own = actor_scope(ctx.actor)
-    ids = [one.id for one in await provider.list(ListMemories(scopes=(own,), ctx=ctx)) if one.scope == own]
-    return sum([await provider.forget(ForgetMemory(id=one, ctx=ctx)) for one in ids])
