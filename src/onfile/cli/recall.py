@@ -69,7 +69,7 @@ def recall(
     if tenant is not None and actor is None:
         msg = "--tenant says where an actor acts; name the actor with --actor"
         raise Failure(msg)
-    ranked = finish(_recall(db, text, scope or _scopes_of(actor or "", tenant), limit, _embedder(embedder)))
+    ranked = finish(_recall(db, text, scope or _scopes_of(actor or "", tenant), limit, embedder_named(embedder)))
     if as_json:
         write_json([_members(key) for key in ranked])
     elif not ranked:
@@ -96,7 +96,7 @@ def reindex(
 
     Example: [bold]onfile reindex --embedder my.app:make_embedder[/]
     """
-    done = finish(_reindex(db, _embedder(embedder)))
+    done = finish(_reindex(db, embedder_named(embedder)))
     if as_json:
         write_json({"embedded": done})
     else:
@@ -110,7 +110,8 @@ def _scopes_of(actor: str, tenant: str | None) -> "Sequence[str]":
     return default_scopes(ScopeContext(actor=Actor(id=actor, tenant_ref=tenant)))
 
 
-def _embedder(name: str | None) -> "Embedder | None":
+def embedder_named(name: str | None) -> "Embedder | None":
+    """Make the embedder that MODULE:NAME answers, or None where nothing is named."""
     if name is None:
         return None
     from ..recall import Embedder
