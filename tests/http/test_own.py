@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import asynccontextmanager
 
 import httpx
 import pytest
 from fastapi import FastAPI
+from starlette.requests import ClientDisconnect
 
 from onfile.errors import StoreError
 from onfile.http import memory_router
@@ -101,3 +103,84 @@ async def test_a_store_that_is_away_is_told_in_our_words(method, path):
 
     assert answer.status_code == 500
     assert "secret" not in answer.text
+
+
+class Counting(InMemoryMemoryProvider):
+    """A store of many facts that tells how far it has been read, and may fail on the way."""
+
+    def __init__(self, many: int, *, fails_at: int | None = None) -> None:
+        super().__init__()
+        self.many, self.fails_at, self.read = many, fails_at, 0
+
+    async def export(self, *, scopes):
+        assert scopes == ["actor:ana"]
+        for number in range(self.many):
+            if number == self.fails_at:
+                msg = "the database is away"
+                raise StoreError(msg)
+            self.read += 1
+            record = fact(f"question {number}", id=f"mem_{number}")
+            yield StoredMemory(record=record, created_at=record.updated_at)
+
+
+async def sent_by(app: FastAPI, on_body) -> list[dict]:
+    """What an ASGI server is handed, message by message, as it comes."""
+    messages: list[dict] = []
+
+    async def receive():
+        await asyncio.sleep(3600)
+
+    async def send(message):
+        messages.append(message)
+        if message["type"] == "http.response.body":
+            on_body(message)
+
+    scope = {"type": "http", "asgi": {"version": "3.0", "spec_version": "2.4"}, "method": "GET", "headers": []}
+    scope |= {"path": "/agent/memory-export", "query_string": b"", "http_version": "1.1", "scheme": "http"}
+    await app(scope, receive, send)
+    return messages
+
+
+def app_over(provider) -> FastAPI:
+    app = FastAPI()
+    app.include_router(memory_router(Memory(provider), actor=lambda: ANA))
+    return app
+
+
+async def test_a_download_of_a_hundred_thousand_facts_is_sent_while_it_is_read():
+    provider = Counting(100_000)
+    ahead, lines = [], 0
+
+    def on_body(message):
+        nonlocal lines
+        lines += message["body"].count(b"\n")
+        ahead.append(provider.read - lines)
+
+    await sent_by(app_over(provider), on_body)
+
+    assert lines == 100_000
+    assert max(ahead) <= 200
+
+
+async def test_a_store_that_fails_half_way_breaks_the_download_off_instead_of_ending_it(caplog):
+    messages = []
+
+    with pytest.raises(StoreError):
+        await sent_by(app_over(Counting(1_000, fails_at=500)), messages.append)
+
+    assert messages
+    assert all(message["more_body"] for message in messages)
+    assert "could not finish the export: StoreError: the database is away" in caplog.text
+
+
+async def test_nothing_more_is_read_for_a_reader_who_went_away():
+    provider = Counting(100_000)
+
+    def on_body(message):
+        msg = "gone"
+        raise OSError(msg)
+
+    with pytest.raises(ClientDisconnect):
+        await sent_by(app_over(provider), on_body)
+
+    assert provider.read < 1_000

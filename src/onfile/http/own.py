@@ -2,12 +2,13 @@
 
 # No `from __future__ import annotations` here, as in the router.
 
-from collections.abc import Callable
+import logging
+from collections.abc import AsyncGenerator, Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from ..errors import OnfileError
 from ..memory import Memory
@@ -17,7 +18,10 @@ from ..wire.lines import dump_line
 from .problems import NO_STORE, documented
 from .signed_in import NOT_NOW, NOT_SIGNED_IN, context_of, not_now
 
+_log = logging.getLogger("onfile.http")
+
 JSON_LINES = "application/jsonl"
+_LINES_AT_ONCE = 100
 _REFUSALS = documented(unauthorized=NOT_SIGNED_IN, internal_server_error=NOT_NOW)
 _LINES: dict[str, Any] = {
     "schema": {"type": "string"},
@@ -56,12 +60,14 @@ def add_own_routes(router: APIRouter, memory: Memory | None, actor: Callable[...
         ctx = context_of(calling, None, asked=actor)
         if isinstance(ctx, Response):
             return ctx
+        pieces = _nothing() if memory is None else _pieces(_own_lines(memory.provider, ctx))
         try:
-            lines = [] if memory is None else await _own_lines(memory.provider, ctx)
+            # Before the status is sent: a store that is away is a 500 and no file that breaks off.
+            first = await anext(pieces, b"")
         except OnfileError as error:
             return not_now("export", error)
-        return Response(
-            "".join(f"{line}\n" for line in lines).encode("utf-8", "replace"),
+        return StreamingResponse(
+            _sent(first, pieces),
             media_type=JSON_LINES,
             headers={**NO_STORE, "Content-Disposition": 'attachment; filename="memories.jsonl"'},
         )
@@ -87,11 +93,43 @@ def add_own_routes(router: APIRouter, memory: Memory | None, actor: Callable[...
         return JSONResponse({"forgotten": count}, headers=NO_STORE)
 
 
-async def _own_lines(provider: MemoryProvider, ctx: ScopeContext) -> list[str]:
+async def _own_lines(provider: MemoryProvider, ctx: ScopeContext) -> AsyncGenerator[str]:
     own = actor_scope(ctx.actor)
-    # A store with an administrator's side knows when a key was first on file, and lists what has expired.
+    # A store with an administrator's side knows when a key was first on file, and lists what has expired;
+    # it reads page by page.
     export: Any = getattr(provider, "export", None)
     if export is not None:
-        return [dump_line(kept.record, created_at=kept.created_at) async for kept in export(scopes=[own])]
+        async for kept in export(scopes=[own]):
+            yield dump_line(kept.record, created_at=kept.created_at)
+        return
     records = [one for one in await provider.list(ListMemories(scopes=(own,), ctx=ctx)) if one.scope == own]
-    return [dump_line(record, created_at=record.updated_at) for record in sorted(records, key=lambda one: one.key)]
+    for record in sorted(records, key=lambda one: one.key):
+        yield dump_line(record, created_at=record.updated_at)
+
+
+async def _pieces(lines: AsyncGenerator[str]) -> AsyncGenerator[bytes]:
+    """Put lines together to what is worth sending at once; never more than that is held."""
+    piece: list[str] = []
+    async for line in lines:
+        piece.append(f"{line}\n")
+        if len(piece) == _LINES_AT_ONCE:
+            yield "".join(piece).encode("utf-8", "replace")
+            piece.clear()
+    if piece:
+        yield "".join(piece).encode("utf-8", "replace")
+
+
+async def _nothing() -> AsyncGenerator[bytes]:
+    for none in ():
+        yield none
+
+
+async def _sent(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    yield first
+    try:
+        async for piece in rest:
+            yield piece
+    except OnfileError as error:
+        _log.error("could not finish the export: %s: %s", type(error).__name__, error)
+        # The status is sent: only a connection that breaks tells that this is not all.
+        raise
