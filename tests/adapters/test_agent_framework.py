@@ -29,7 +29,7 @@ from onfile.adapters.agent_framework import MemoryContextProvider
 from onfile.testing import InMemoryMemoryProvider
 from tests.facts import fact
 
-from .behaviour import ANA, AdapterBehaviour
+from .behaviour import ANA, AdapterBehaviour, holds, seam
 from .scripts import Call, CountingProvider, Scripts, remember, ship
 
 
@@ -111,10 +111,21 @@ class AgentFrameworkDesk:
 
 
 class TestAgentFramework(AdapterBehaviour):
+    framework = "Microsoft Agent Framework"
+    install = "agent-framework"
+    seam = seam(
+        place="yes, in the order of `context_providers`",
+        people="yes, a session each",
+        approval="yes, from the session",
+        killed="no engine of its own",
+        writing="yes, as `MiddlewareFailure`",
+    )
+
     def desk(self, memory: Memory, scripts: Scripts, *, on_error: Any = "fail") -> AgentFrameworkDesk:
         return AgentFrameworkDesk(memory, scripts, on_error)
 
 
+@holds("place")
 async def test_the_block_stands_in_front_of_what_later_providers_add():
     # given a provider of the host's behind memory, as the docs say
     class Retrieval(ContextProvider):

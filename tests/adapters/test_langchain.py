@@ -16,7 +16,7 @@ from .installed import needs
 needs("langchain", "langgraph", "langgraph.checkpoint.sqlite")
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -32,7 +32,7 @@ from onfile.blocking import Blocking
 from onfile.testing import InMemoryMemoryProvider
 from tests.facts import fact
 
-from .behaviour import ANA, AdapterBehaviour
+from .behaviour import ANA, AdapterBehaviour, holds, seam
 from .scripts import Scripts, remember
 
 
@@ -131,9 +131,13 @@ class LangChainDesk:
 
 
 class TestLangChain(AdapterBehaviour):
-    @pytest.fixture(autouse=True)
-    def _folder(self, tmp_path: Path):
-        self.folder = tmp_path
+    framework = "LangChain, LangGraph"
+    install = "langchain"
+    seam = seam(
+        place="yes, in the order of `middleware`",
+        approval="yes, from the checkpoint",
+        killed="yes, from the checkpoint",
+    )
 
     def desk(self, memory: Memory, scripts: Scripts, *, on_error: Any = "fail") -> LangChainDesk:
         return LangChainDesk(memory, scripts, on_error, folder=self.folder)
@@ -178,6 +182,27 @@ async def test_the_next_turn_of_a_thread_has_a_digest_of_its_own():
     assert "[actor:ana] carrier: by rail" in second.systems[0]
 
 
+@holds("place")
+async def test_what_later_middleware_adds_stands_behind_the_block():
+    # given middleware of the host's behind memory, as the docs say
+    class Retrieval(AgentMiddleware):
+        async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+            blocks = [*request.system_message.content_blocks, {"type": "text", "text": "RETRIEVED"}]
+            return await handler(request.override(system_message=SystemMessage(content=blocks)))
+
+    scripts = Scripts()
+    seen = scripts.add("hi", "done")
+    memory = MemoryMiddleware(Memory(InMemoryMemoryProvider(records=[fact()])), actor=lambda runtime: ANA)
+    model = ScriptedChat(scripts=scripts)
+    agent = create_agent(model, system_prompt="BASE", middleware=[memory, Retrieval()])
+
+    # when a turn runs
+    await agent.ainvoke({"messages": [HumanMessage("hi")]})
+
+    # then the parts stand in their order
+    assert seen.systems[0].startswith("BASE\n\n<memory>") and seen.systems[0].endswith("</memory>RETRIEVED")
+
+
 async def test_the_host_s_own_system_blocks_keep_their_cache_marks():
     # given a system prompt of one block, marked for the provider's cache
     marked = {"type": "text", "text": "BASE", "cache_control": {"type": "ephemeral"}}
@@ -202,27 +227,29 @@ async def test_the_host_s_own_system_blocks_keep_their_cache_marks():
     assert block["type"] == "text" and block["text"].strip().startswith("<memory>")
 
 
-def test_a_run_that_waits_is_resumed_by_another_process_with_the_same_bytes(tmp_path: Path, project: Path):
-    def process(act: str) -> Any:
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.adapters.interrupted_turn", str(tmp_path), act],
+@holds("killed")
+def test_a_run_killed_in_its_second_model_call_goes_on_in_another_process_with_the_same_bytes(
+    tmp_path: Path, project: Path
+):
+    def process(act: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "tests.adapters.killed_turn", str(tmp_path), act],
             cwd=project,
             capture_output=True,
             text=True,
             check=False,
             timeout=120,
         )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
 
-    # given a process that ended while a person was asked
-    started = process("start")
-    assert started["waits"]
+    # given a process that dies in the second model call, after it remembered
+    assert process("start").returncode == 9
 
-    # when another one resumes it, on a store that holds something else
-    resumed = process("resume")
+    # when another one goes on from the checkpoint, on a store where a fact changed since
+    done = process("recover")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
 
-    # then it read the bytes that the first one did, and asked nobody
-    assert resumed["output"] == "shipped" and resumed["asked"] == 0
-    assert resumed["systems"] == started["systems"]
-    assert "kilometres" in resumed["systems"][0] and "miles" not in resumed["systems"][0]
+    # then nobody was asked again, nothing was written again, and the model read the same bytes each time
+    assert (told["output"], told["asked"], told["written"]) == ("done", 0, 0)
+    systems = [json.loads(line) for line in (tmp_path / "told.jsonl").read_text("utf-8").splitlines()]
+    assert len(systems) == 3 and len(set(systems)) == 1 and "units: kilometres" in systems[0]

@@ -23,7 +23,7 @@ from onfile.adapters.openai_agents import AgentsMemory, MemoryContext
 from onfile.testing import InMemoryMemoryProvider
 from tests.facts import fact
 
-from .behaviour import ANA, AdapterBehaviour
+from .behaviour import ANA, AdapterBehaviour, holds, seam
 from .scripts import Call, CountingProvider, Scripts, remember
 
 set_tracing_disabled(True)
@@ -107,6 +107,16 @@ class AgentsDesk:
 
 
 class TestOpenAIAgents(AdapterBehaviour):
+    framework = "OpenAI Agents"
+    install = "openai-agents"
+    seam = seam(
+        identical="yes, handoffs included",
+        place="yes, behind the instructions",
+        people="yes, a context each",
+        approval="yes, from `RunState`",
+        killed="no engine of its own",
+        writing="yes (the SDK may wrap the error)",
+    )
     redacts = True
 
     def desk(self, memory: Memory, scripts: Scripts, *, on_error: Any = "fail") -> AgentsDesk:
@@ -146,6 +156,7 @@ async def test_a_dict_is_a_context_and_needs_no_serializer_of_the_host_s():
     assert seen.systems[0] == seen.systems[1]
 
 
+@holds("identical")
 async def test_the_block_goes_along_when_one_agent_hands_over_to_another():
     # given an agent that hands over to one without the tool
     scripts = Scripts()

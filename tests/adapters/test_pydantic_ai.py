@@ -30,7 +30,7 @@ from onfile.skills import CodeSkills, skill
 from onfile.testing import InMemoryMemoryProvider
 from tests.facts import fact
 
-from .behaviour import ANA, AdapterBehaviour
+from .behaviour import ANA, AdapterBehaviour, holds, seam
 from .scripts import Call, Scripts, ship
 
 
@@ -110,10 +110,19 @@ class PydanticAIDesk:
 
 
 class TestPydanticAI(AdapterBehaviour):
+    framework = "Pydantic AI"
+    install = "pydantic-ai"
+    seam = seam(
+        place="yes, in the order of `capabilities`",
+        approval="yes, from the message history",
+        killed="yes, under DBOS",
+    )
+
     def desk(self, memory: Memory, scripts: Scripts, *, on_error: Any = "fail") -> PydanticAIDesk:
         return PydanticAIDesk(memory, scripts, on_error)
 
 
+@holds("place")
 async def test_the_block_stands_after_contributors_and_before_retrieval_and_skills():
     # given capabilities in the order that the docs say, and a contributor of the host's
     scripts = Scripts()
@@ -279,6 +288,7 @@ async def test_a_run_resumed_after_an_approval_has_the_catalogue_it_began_with()
         await agent().run(message_history=history, deferred_tool_results=approved, deps=Deps(ANA))
 
 
+@holds("killed")
 @pytest.mark.skipif(find_spec("dbos") is None and os.environ.get("CI") != "true", reason="DBOS is not installed here")
 def test_a_run_killed_in_its_second_model_call_recovers_with_the_same_bytes_under_dbos(tmp_path: Path, project: Path):
     def process(act: str) -> subprocess.CompletedProcess[str]:
