@@ -38,7 +38,7 @@ check: $(VENV)/check.stamp  ## Format, lint, types, import contract, dependencie
 format: $(VENV)/check.stamp  ## Format the code and fix what can be fixed without you
 	@$(BIN)/ruff check --quiet --fix-only; $(BIN)/ruff format
 
-bench: $(VENV)/test.stamp  ## Measure what the docs claim (BENCH=crash_runs, or any other module in bench/)
+bench: $(VENV)/bench.stamp  ## Measure what the docs claim (BENCH=load, or any other module in bench/)
 	@$(BIN)/python -m bench.$(BENCH) $(ARGS)
 
 clean:  ## Remove the environment and every cache
@@ -57,6 +57,9 @@ $(VENV)/serve.stamp: pyproject.toml $(VENV)/venv.stamp
 
 $(VENV)/test.stamp: pyproject.toml $(VENV)/venv.stamp
 	$(call install,--editable '.[$(EXTRAS)]' --group test)
+
+$(VENV)/bench.stamp: pyproject.toml $(VENV)/venv.stamp
+	$(call install,--editable '.[$(EXTRAS)]' --group bench)
 
 $(VENV)/check.stamp: pyproject.toml $(VENV)/venv.stamp
 	$(call install,--editable '.[$(EXTRAS)]' --group dev)
