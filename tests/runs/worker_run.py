@@ -1,10 +1,13 @@
-"""One worker process of the tests: `python worker_run.py URL EXECUTOR SECONDS [TAKE_OVER]` until nothing is left."""
+"""One worker process of the tests: `python worker_run.py ENGINE URL NAME SECONDS EFFECTS [SYSTEM]`, until it is killed.
+
+ENGINE is `sql` or `dbos`, SECONDS how long its model takes, EFFECTS a file that its tool adds a line to.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
+from pathlib import Path
 
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
@@ -13,44 +16,50 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from onfile.memory import Memory
 from onfile.runs.assistant import Assistant
+from onfile.runs.polling import PollingWorker
 from onfile.runs.runner import TurnRunner
 from onfile.runs.sql import SqlJournal
-from onfile.runs.workers import DbosWorkers, WorkersConfig
+from onfile.runs.tools import ToolContext, read_tool
 from onfile.stores import SqlMemoryProvider
 
+LOST_AFTER = 2.0
+STEPS = [
+    [ToolCallPart("effect", {}, tool_call_id="c1")],
+    [ToolCallPart("remember", {"key": "units", "fact": "km"}, tool_call_id="c2")],
+]
 
-def tell(*words: object) -> None:
-    """Say something to the test that started this process."""
-    sys.stdout.write(" ".join(map(str, words)) + "\n")
-    sys.stdout.flush()
 
-
-def workers(url: str, executor: str, seconds: float) -> DbosWorkers:
-    """A worker whose model takes its time and then remembers one fact."""
+def runner(url: str, name: str, seconds: float, effects: Path) -> TurnRunner:
+    """A runner whose model takes its time, has an effect and then remembers one fact."""
 
     async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         await asyncio.sleep(seconds)
-        if any(isinstance(one, ModelResponse) for one in messages):
-            return ModelResponse(parts=[TextPart("Noted.")])
-        tell("model", executor)
-        return ModelResponse(parts=[ToolCallPart("remember", {"key": "units", "fact": "km"}, tool_call_id="c1")])
+        said = sum(isinstance(one, ModelResponse) for one in messages)
+        return ModelResponse(parts=list(STEPS[said]) if said < len(STEPS) else [TextPart("Noted.")])
 
-    engine = create_async_engine(make_url(url).set(drivername="postgresql+asyncpg"))
-    assistant = Assistant(model=FunctionModel(answer), memory=Memory(SqlMemoryProvider(engine)))
-    system = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
-    config = WorkersConfig(system_database_url=system, executor_id=executor, poll_seconds=0.05)
-    return DbosWorkers(TurnRunner(assistant, SqlJournal(engine), owner=executor), config)
+    @read_tool
+    async def effect(context: ToolContext) -> str:
+        """Do something outside of every transaction."""
+        with effects.open("a") as lines:
+            lines.write(f"{name} {context.run_id}\n")
+        return "done"
+
+    engine = create_async_engine(url)
+    assistant = Assistant(model=FunctionModel(answer), memory=Memory(SqlMemoryProvider(engine)), tools=[effect])
+    return TurnRunner(assistant, SqlJournal(engine), owner=name, lost_after=LOST_AFTER)
 
 
-async def main(url: str, executor: str, seconds: str, dead: str = "") -> None:
-    worker = workers(url, executor, float(seconds))
-    await worker.launch()
-    if dead:
-        tell("took over", len(await worker.take_over(dead)))
-    tell("launched")
-    while not await worker.idle():
-        await asyncio.sleep(0.1)
-    os._exit(0)
+async def main(kind: str, url: str, name: str, seconds: str, effects: str, system: str = "") -> None:
+    turns = runner(url, name, float(seconds), Path(effects))
+    if kind == "sql":
+        await PollingWorker(turns, poll_seconds=0.05).work()
+        return
+    from onfile.runs.workers import DbosWorkers, WorkersConfig
+
+    system = system or make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+    config = WorkersConfig(system_database_url=system, executor_id=name, poll_seconds=0.05, sweep_seconds=0.25)
+    await DbosWorkers(turns, config).launch()
+    await asyncio.Event().wait()
 
 
 if __name__ == "__main__":

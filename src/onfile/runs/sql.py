@@ -266,7 +266,7 @@ def run_of(row: Sequence[Any]) -> Run:
     Raises:
         RunUnavailable: A newer onfile wrote it.
     """
-    id_, said, context, status, waits_for, owner, epoch, output, error, created_at, updated_at, version = row
+    id_, said, context, status, waits_for, owner, epoch, output, error, created_at, updated_at, version, *_ = row
     if version > FORMAT:
         msg = f"run {id_} has format {version} and this onfile reads {FORMAT}; use the onfile that wrote it"
         raise RunUnavailable(msg)

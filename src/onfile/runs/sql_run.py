@@ -154,7 +154,7 @@ class SqlRun:
 
     async def _fence(self, transaction: Transaction) -> None:
         row = (await transaction.conn.execute(statements.FENCE, {"of_run": self._run_id})).first()
-        if row is None or tuple(row) != (self._epoch, "running"):
+        if row is None or tuple(row)[:2] != (self._epoch, "running"):
             raise RunFenced(self._run_id)
 
     async def _put(self, transaction: Transaction, name: str, value: Json) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Float, Select, and_, bindparam, delete, func, insert, literal_column, or_, select, update
+from sqlalchemy import Float, Select, String, and_, bindparam, delete, func, insert, literal_column, or_, select, update
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
@@ -18,6 +18,8 @@ from ..stores.journals import (
     agent_thread_message,
 )
 from ..stores.schema import utc_time
+
+IDLE_MS = 30_000
 
 
 class SecondsAgo(FunctionElement[datetime]):
@@ -50,6 +52,27 @@ def _seconds(element: SecondsAgo, compiler: Any, more: dict[str, Any]) -> str:
 
 NOW = SecondsAgo(literal_column("0"))
 
+
+class HoldsNoLonger(FunctionElement[str]):
+    """Bounds how long a transaction may do nothing: an owner that stands still in one must not hold its run."""
+
+    type = String()
+    inherit_cache = True
+
+
+@compiles(HoldsNoLonger)
+def _nowhere(element: HoldsNoLonger, compiler: Any, **more: Any) -> str:
+    del element, compiler, more
+    return "NULL"
+
+
+@compiles(HoldsNoLonger, "postgresql")
+def _by_postgres(element: HoldsNoLonger, compiler: Any, **more: Any) -> str:
+    del element, compiler, more
+    # Of this transaction only, and in a statement that is sent anyway.
+    return f"set_config('idle_in_transaction_session_timeout', '{IDLE_MS}', true)"
+
+
 r = agent_run.c
 c = agent_run_checkpoint.c
 s = agent_run_signal.c
@@ -74,9 +97,9 @@ RUN = (
 NEW_RUN = insert(agent_run)
 NEW_HELD_RUN = insert(agent_run).values(seen_at=NOW)
 RUN_BY_ID = select(*RUN).where(r.id == bindparam("of_run"))
-HELD_RUN = RUN_BY_ID.with_for_update()
+HELD_RUN = RUN_BY_ID.add_columns(HoldsNoLonger()).with_for_update()
 """One run, held until the transaction ends; SQLite holds its whole database anyway."""
-FENCE = select(r.epoch, r.status).where(r.id == bindparam("of_run")).with_for_update()
+FENCE = select(r.epoch, r.status, HoldsNoLonger()).where(r.id == bindparam("of_run")).with_for_update()
 """Who owns the run. Held, so that nobody claims it before what its owner commits."""
 
 CLAIM = (
@@ -173,5 +196,7 @@ IS_LOST = select(r.id).where(r.id == bindparam("of_run"), _not_seen)
 _left = and_(r.status.in_(("ready", "running")), or_(r.status == "ready", _not_seen))
 LEFT = select(*RUN).where(_left).order_by(r.created_at, r.id).limit(bindparam("at_most"))
 """The runs that nobody carries and nobody waits for, oldest first."""
-NEXT = select(*RUN).where(_left).order_by(r.created_at, r.id).limit(1).with_for_update(skip_locked=True)
+NEXT = (
+    select(*RUN, HoldsNoLonger()).where(_left).order_by(r.created_at, r.id).limit(1).with_for_update(skip_locked=True)
+)
 """The first of them. What somebody holds at this moment is passed over: it is being written to, or was just taken."""
