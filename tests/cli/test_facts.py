@@ -114,6 +114,15 @@ def test_a_scope_a_person_or_an_organisation_without_a_name_is_refused_by_every_
     assert re.match(r"onfile: --(scope|actor|tenant) is (blank|no UTF-8 text).*; name ", ended.err)
 
 
+def test_the_list_in_json_is_one_document_of_any_length(onfile, on_file):
+    none = onfile("list", "--db", on_file(name="none.db"), "--json")
+    two = onfile("list", "--db", on_file(fact("a", "x\u2028y"), fact("b", id="mem_2"), name="two.db"), "--json")
+
+    assert (none.out, none.json) == ("[]\n", [])
+    assert two.out == json.dumps(two.json, ensure_ascii=False, indent=2) + "\n"
+    assert two.json[0]["text"] == "x\u2028y"
+
+
 def test_the_list_holds_everything_or_what_is_at_the_scopes(onfile, on_file):
     db = on_file(*(fact(f"k{n:03}", scope="global") for n in range(301)), fact("mine"))
 

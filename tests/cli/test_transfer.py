@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -51,6 +54,56 @@ def test_an_export_of_a_scope_is_that_scope_and_nothing_like_it(onfile, on_file)
     ended = onfile("export", "--db", db, "--scope", "tenant:acme")
 
     assert [json.loads(row)["key"] for row in ended.out.splitlines()] == ["a"]
+
+
+def test_an_export_is_written_while_it_is_read(on_file, tmp_path: Path):
+    db = on_file(*(fact(f"question {number}", "an answer " * 20, id=f"mem_{number}") for number in range(20_000)))
+    measured = (
+        "import resource, sys; from onfile.cli import main; code = main(sys.argv[1:]); "
+        "print(code, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+    )
+
+    def peak(*scope: str) -> int:
+        arguments = [sys.executable, "-c", measured, "export", "--db", db, "--out", "facts.jsonl", *scope]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+        code, kilobytes = done.stderr.split()[-2:]
+        assert code == "0"
+        return int(kilobytes)
+
+    nothing, everything = peak("--scope", "tenant:none"), peak()
+
+    assert len((tmp_path / "facts.jsonl").read_bytes()) > 8_000_000
+    assert everything - nothing < 8_000
+
+
+@pytest.mark.parametrize(
+    ("out", "reason"),
+    [
+        (".", ". is a folder; name a file in it"),
+        ("missing/facts.jsonl", "missing/facts.jsonl cannot be written: no such file or directory"),
+    ],
+)
+def test_a_place_that_cannot_be_written_to_is_told_before_anything_is_read(onfile, on_file, out, reason):
+    ended = onfile("export", "--db", on_file(fact("units")), "--out", out)
+
+    assert (ended.code, ended.out, ended.err) == (2, "", f"onfile: {reason}\n")
+
+
+def test_an_export_replaces_what_a_link_leads_to_and_writes_into_a_pipe_as_it_is(onfile, on_file, tmp_path: Path):
+    db = on_file(fact("units"))
+    (tmp_path / "last.jsonl").write_text("older")
+    (tmp_path / "link.jsonl").symlink_to("last.jsonl")
+    os.mkfifo(tmp_path / "pipe")
+
+    with subprocess.Popen(["cat", "pipe"], stdout=subprocess.PIPE) as reader:
+        piped = onfile("export", "--db", db, "--out", "pipe")
+        through_pipe = reader.stdout.read().decode()
+    linked = onfile("export", "--db", db, "--out", "link.jsonl")
+
+    assert (piped.code, linked.code) == (0, 0)
+    assert (tmp_path / "link.jsonl").is_symlink()
+    assert through_pipe == (tmp_path / "last.jsonl").read_text("utf-8")
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.endswith(".part")) == []
 
 
 def test_an_export_of_nothing_says_so_beside_its_empty_output(onfile, on_file):

@@ -9,7 +9,7 @@ import typer
 from .failures import Failure
 from .loop import finish
 from .options import AsJson, AtScopes, Database, RecordId, Tenant, explained, named_actor, named_scope
-from .output import console, counted, note, write, write_json
+from .output import console, counted, json_array, note, write, write_json
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -190,12 +190,9 @@ async def _list(db: str, scopes: list[str] | None, *, actor: str | None, tenant:
     async with opened(db) as provider:
         listed = _stored(provider, scopes) if actor is None else _applying(provider, actor, tenant)
         if as_json:
-            write_json(
-                [
-                    line_members(memory.record, created_at=memory.created_at) | _overrides(beats)
-                    async for memory, beats in listed
-                ]
-            )
+            with json_array() as put:
+                async for memory, beats in listed:
+                    put(line_members(memory.record, created_at=memory.created_at) | _overrides(beats))
             return
         screen = console()
         count = 0

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
     from rich.console import Console
 
 _PIPED_WIDTH = 120
@@ -21,6 +24,20 @@ def write(text: str) -> None:
 def write_json(value: Any) -> None:
     """Print one JSON document, other scripts as themselves."""
     write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+@contextmanager
+def json_array() -> Generator[Callable[[Any], None]]:
+    """Print one JSON array, each member when it is put: the same bytes as `write_json` of them all."""
+    between = "[\n  "
+
+    def put(value: Any) -> None:
+        nonlocal between
+        write(between + json.dumps(value, ensure_ascii=False, indent=2).replace("\n", "\n  "))
+        between = ",\n  "
+
+    yield put
+    write("[]\n" if between.startswith("[") else "\n]\n")
 
 
 def note(sentence: str) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, TextIO
 
 import typer
 
@@ -115,15 +115,35 @@ def export_facts(
         if not finish(_export(db, scope, sys.stdout)):
             note("nothing is on file there" if scope else "nothing is on file yet")
         return
-    # Beside the file and then in its place: an export that breaks off leaves the last one whole.
-    part = out.with_name(f"{out.name}.part")
-    try:
-        with part.open("w", encoding="utf-8", newline="\n") as stream:
-            written = finish(_export(db, scope, stream))
-        part.replace(out)
-    finally:
-        part.unlink(missing_ok=True)
+    with _replacing(out) as stream:
+        written = finish(_export(db, scope, stream))
     note(f"{counted(written, 'fact')} written to {out}")
+
+
+@contextmanager
+def _replacing(out: Path) -> "Generator[TextIO]":
+    """Write beside a file and then in its place: an export that breaks off leaves the last one whole."""
+    if out.is_dir():
+        msg = f"{out} is a folder; name a file in it"
+        raise Failure(msg)
+    # A pipe or a terminal is written to as it is; what a link leads to is replaced, not the link.
+    special = out.exists() and not out.is_file()
+    target = out if special else out.resolve()
+    # Two exports to one file at once must not write into each other's.
+    part = target if special else target.with_name(f"{target.name}.{os.getpid()}.part")
+    try:
+        stream = part.open("w", encoding="utf-8", newline="\n")
+    except OSError as error:
+        msg = f"{out} cannot be written: {(error.strerror or 'no such file').lower()}"
+        raise Failure(msg) from None
+    try:
+        with stream:
+            yield stream
+        if not special:
+            part.replace(target)
+    finally:
+        if not special:
+            part.unlink(missing_ok=True)
 
 
 def _own_scope(actor: str) -> str:
@@ -133,7 +153,7 @@ def _own_scope(actor: str) -> str:
     return actor_scope(Actor(id=actor))
 
 
-async def _export(db: str, scopes: list[str] | None, stream: Any) -> int:
+async def _export(db: str, scopes: list[str] | None, stream: TextIO) -> int:
     from ..wire.lines import dump_line
     from .database import opened
 
