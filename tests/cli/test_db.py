@@ -10,10 +10,10 @@ SECRET = "the-vault-opens-at-noon"
 
 
 def test_an_upgrade_makes_a_database_and_a_second_one_changes_nothing(onfile):
-    assert onfile("db", "upgrade", "--db", "new.db").out == "at revision 0001\n"
+    assert onfile("db", "upgrade", "--db", "new.db").out == "at revision 0002\n"
     assert onfile("db", "upgrade", "--db", "new.db").code == 0
     assert onfile("db", "check", "--db", "new.db").out == "the tables are as defined\n"
-    assert onfile("db", "current", "--db", "new.db", "--json").json == {"current": "0001", "head": "0001"}
+    assert onfile("db", "current", "--db", "new.db", "--json").json == {"current": "0002", "head": "0002"}
 
 
 def test_a_database_that_setup_made_is_pending_until_it_is_taken_over(onfile, on_file, stored):

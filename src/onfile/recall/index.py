@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .lexical import Postings
 from .tokens import tokenise
-from .vectors import VectorRows
+from .vectors import VectorMarks, VectorRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 _FEW_DEAD = 64
 _ALIVE_PER_DEAD = 3
@@ -34,6 +34,7 @@ class Indexed(NamedTuple):
     expires_us: int | None = None
     """From when on it must not be found, in microseconds since 1970; None for never."""
     vector: bytes | None = None
+    """Where an index does not hold vectors, anything but None says that there is one."""
 
 
 class ScopeIndex:
@@ -43,16 +44,26 @@ class ScopeIndex:
     read from the database, and a search that sees a later one applies what changed since.
     """
 
-    __slots__ = ("_expiring", "_slots", "identities", "lock", "pinned", "postings", "revision", "updated", "vectors")
+    __slots__ = (
+        *("_expiring", "_slots", "expired", "identities", "ids", "lock", "pinned", "postings", "revision"),
+        *("updated", "vectors"),
+    )
 
-    def __init__(self, *, revision: int, dimensions: int = 0, numpy: Any | None = None) -> None:
+    def __init__(
+        self, *, revision: int, dimensions: int = 0, numpy: Any | None = None, vectors_elsewhere: bool = False
+    ) -> None:
         self.lock = threading.Lock()
         self.revision = revision
         self.postings = Postings()
+        self.ids: list[str] = []
         self.identities: list[str] = []
         self.updated: array[int] = array("q")
         self.pinned: set[int] = set()
-        self.vectors = VectorRows(dimensions, numpy) if numpy is not None and dimensions else None
+        self.vectors: VectorRows | VectorMarks | None = None
+        if numpy is not None and dimensions:
+            self.vectors = VectorMarks(numpy) if vectors_elsewhere else VectorRows(dimensions, numpy)
+        self.expired: set[str] = set()
+        """What was let go because it expired, and is in the database still."""
         self._slots: dict[str, int] = {}
         self._expiring: dict[str, int] = {}
 
@@ -81,6 +92,7 @@ class ScopeIndex:
             self._drop(fact.id, upcoming=len(blobs))
             slot = self.postings.add(tokenise(f"{fact.key} {fact.text}"))
             self._slots[fact.id] = slot
+            self.ids.append(fact.id)
             self.identities.append(fact.identity)
             self.updated.append(fact.updated_us)
             if fact.pinned:
@@ -106,8 +118,26 @@ class ScopeIndex:
             with self.lock:
                 for id_ in [id_ for id_, expires_us in self._expiring.items() if expires_us <= now_us]:
                     self._drop(id_)
+                    self.expired.add(id_)
+
+    def let_go_of_vectors(self) -> None:
+        """Know from now on only which facts have a vector."""
+        with self.lock:
+            if isinstance(self.vectors, VectorRows):
+                self.vectors = self.vectors.marks()
+
+    def living(self, numpy: Any) -> Any:
+        """Answer which slots hold a fact, as an array of truths."""
+        lengths = self.postings.lengths
+        return numpy.frombuffer(lengths, dtype=numpy.float32) >= 0 if lengths else numpy.zeros(0, dtype=bool)
+
+    def placed(self, values: Mapping[str, float]) -> tuple[list[int], list[float]]:
+        """Answer the slots of the ids that are there, and their values."""
+        found = [(slot, value) for id_, value in values.items() if (slot := self._slots.get(id_)) is not None]
+        return [slot for slot, _ in found], [value for _, value in found]
 
     def _drop(self, id_: str, *, upcoming: int = 0) -> None:
+        self.expired.discard(id_)
         slot = self._slots.pop(id_, None)
         if slot is None:
             return
@@ -117,7 +147,7 @@ class ScopeIndex:
         # Slots of the batch under way have no vector yet; ids come once in a batch.
         if self.vectors is not None and slot < len(self.identities) - upcoming:
             self.vectors.drop(slot)
-        self.identities[slot] = ""
+        self.ids[slot] = self.identities[slot] = ""
 
 
 def document_text(*, key: str, text: str) -> str:

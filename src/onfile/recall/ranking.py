@@ -8,17 +8,22 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .cosines import compare, fused, likely, scale_of, unseen
 from .lexical import WordQuery, weigh
+from .vectors import VectorMarks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from .cosines import Ask, Far
     from .index import ScopeIndex
 
 # Scores are compared after rounding, so that the order in which facts happened to be added, which
 # differs between two processes, cannot decide between two that are equally good.
 _DIGITS = 5
-_LEAST_SPREAD = 0.01
+# What two ways of adding up the same cosine may differ by, and a little more.
+_ROUNDING = 10**-6
+_FEW_ASKED = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +71,22 @@ class _Found:
 
 
 def rank(indexes: Sequence[ScopeIndex], question: Question, *, numpy: Any | None) -> list[RankedKey]:
-    """Rank the keys at these scopes, given most specific first.
+    """Rank the keys at these scopes, given most specific first, all vectors being in memory.
 
     The best `limit` unpinned keys, filled up in plain order (narrowest scope, then newest, then key)
     where fewer match, and every pinned key: in its place where it matches, otherwise last. Equal
     scores are in plain order too, so the same facts give the same answer every time.
+    """
+    return attempt(indexes, question, {}, numpy=numpy)[0]
+
+
+def attempt(
+    indexes: Sequence[ScopeIndex], question: Question, far: Mapping[int, Far], *, numpy: Any | None
+) -> tuple[list[RankedKey], dict[int, Ask]]:
+    """Rank as `rank` does with what is known so far of vectors that are elsewhere, by the scope's place.
+
+    Returns:
+        The ranking, and what else has to be known of which scope; the ranking is right when that is nothing.
     """
     with contextlib.ExitStack() as locks:
         # In one order everywhere: two threads with the same two scopes must not wait for each other.
@@ -80,7 +96,10 @@ def rank(indexes: Sequence[ScopeIndex], question: Question, *, numpy: Any | None
         room = None if question.limit is None else max(0, question.limit)
         wanted = None if room is None else room + len(pinned)
         weighed = weigh(question.terms, [index.postings for index in indexes], numpy)
-        best = _best_by_key(_candidates(indexes, question, weighed, wanted, numpy), indexes)
+        candidates, asks = _candidates(indexes, question, weighed, wanted, far, numpy)
+        if asks:
+            return [], asks
+        best = _best_by_key(candidates, indexes)
         ordered = sorted(best, key=lambda identity: (*best[identity].order, identity))
         chosen = [identity for identity in ordered if identity not in pinned and _counts(best[identity], question)]
         if room is not None:
@@ -88,7 +107,7 @@ def rank(indexes: Sequence[ScopeIndex], question: Question, *, numpy: Any | None
         fill = [] if room is not None and len(chosen) >= room else _plain(indexes, {*chosen, *pinned}, room, numpy)
         if room is not None:
             fill = fill[: room - len(chosen)]
-        return _assemble(best, chosen=chosen, fill=fill, pinned=pinned, question=question)
+        return _assemble(best, chosen=chosen, fill=fill, pinned=pinned, question=question), {}
 
 
 def _counts(found: _Found, question: Question) -> bool:
@@ -124,9 +143,7 @@ def _assemble(
     ]
 
 
-def _best_by_key(
-    candidates: Iterable[tuple[int, int, float, float, float | None]], indexes: Sequence[ScopeIndex]
-) -> dict[str, _Found]:
+def _best_by_key(candidates: Iterable[_Candidate], indexes: Sequence[ScopeIndex]) -> dict[str, _Found]:
     best: dict[str, _Found] = {}
     for place, slot, score, lexical, cosine in candidates:
         index = indexes[place]
@@ -137,31 +154,54 @@ def _best_by_key(
     return best
 
 
+_Candidate = tuple[int, int, float, float, float | None]
+"""A scope's place, a slot in it, and its score, BM25 and cosine."""
+
+
 def _candidates(
-    indexes: Sequence[ScopeIndex], question: Question, weighed: WordQuery, wanted: int | None, numpy: Any | None
-) -> list[tuple[int, int, float, float, float | None]]:
-    """Answer (scope's place, slot, score, BM25, cosine) of every record that can matter to the ranking."""
+    indexes: Sequence[ScopeIndex],
+    question: Question,
+    weighed: WordQuery,
+    wanted: int | None,
+    far: Mapping[int, Far],
+    numpy: Any | None,
+) -> tuple[list[_Candidate], dict[int, Ask]]:
+    """Answer every record that can matter to the ranking, or what must be known before that can be told."""
     if numpy is None:
-        return _by_words(indexes, weighed)
+        return _by_words(indexes, weighed), {}
     lexical = [index.postings.score_array(weighed.weights, weighed.average, numpy) for index in indexes]
-    compared = [_compared(index, question) for index in indexes]
-    if not any(one is not None for one in compared):
-        scores, cosines = lexical, [None for _ in indexes]
-    else:
-        scores = _fused(lexical, compared, question.lexical_weight, numpy)
-        cosines = compared
-    candidates: list[tuple[int, int, float, float, float | None]] = []
-    for place, index in enumerate(indexes):
-        pairs = cosines[place]
-        slots = _best_slots(index, scores[place], wanted, numpy, every=any(one is not None for one in compared))
+    if question.vector is not None:
+        asks = {
+            place: likely(index, lexical[place], _first_asked(wanted))
+            for place, index in enumerate(indexes)
+            if place not in far and isinstance(index.vectors, VectorMarks) and index.vectors.count
+        }
+        if asks:
+            return [], asks
+    compared = [compare(index, question.vector, far.get(place), numpy) for place, index in enumerate(indexes)]
+    every, weight = any(one is not None for one in compared), question.lexical_weight
+    scale = scale_of(compared, numpy) if every else None
+    scores = lexical if scale is None else fused(lexical, compared, scale, weight, numpy)
+    candidates: list[_Candidate] = []
+    asks: dict[int, Ask] = {}
+    for place, (index, one) in enumerate(zip(indexes, compared, strict=True)):
+        slots, last = _best_slots(index, scores[place], wanted, numpy, every=every)
+        if scale is not None:
+            ask = unseen(index, one, lexical[place], scale, weight, last - _ROUNDING)
+            if ask is not None:
+                asks[place] = ask
         for slot in slots:
-            cosine = float(pairs[0][slot]) if pairs is not None and pairs[1][slot] else None
+            cosine = float(one.cosines[slot]) if one is not None and one.has[slot] else None
             candidates.append((place, slot, float(scores[place][slot]), float(lexical[place][slot]), cosine))
-    return candidates
+    return candidates, asks
 
 
-def _by_words(indexes: Sequence[ScopeIndex], weighed: WordQuery) -> list[tuple[int, int, float, float, float | None]]:
-    candidates: list[tuple[int, int, float, float, float | None]] = []
+def _first_asked(wanted: int | None) -> int:
+    return _FEW_ASKED if wanted is None else max(_FEW_ASKED, 4 * wanted)
+
+
+def _by_words(indexes: Sequence[ScopeIndex], weighed: WordQuery) -> list[_Candidate]:
+    candidates: list[_Candidate] = []
     for place, index in enumerate(indexes):
         scores = index.postings.scores(weighed.weights, weighed.average)
         candidates += [(place, slot, score, score, None) for slot, score in scores.items()]
@@ -169,49 +209,22 @@ def _by_words(indexes: Sequence[ScopeIndex], weighed: WordQuery) -> list[tuple[i
     return candidates
 
 
-def _compared(index: ScopeIndex, question: Question) -> tuple[Any, Any] | None:
-    if question.vector is None or index.vectors is None:
-        return None
-    return index.vectors.cosines(question.vector)
+def _best_slots(
+    index: ScopeIndex, scores: Any, wanted: int | None, numpy: Any, *, every: bool
+) -> tuple[list[int], float]:
+    """Answer the slots of the best `wanted` living facts, all that tie with the last, and the pinned ones.
 
-
-def _fused(lexical: Sequence[Any], compared: Sequence[tuple[Any, Any] | None], weight: float, numpy: Any) -> list[Any]:
-    """Add up cosines, in standard deviations from their mean over all facts in scope, and weighted BM25.
-
-    A fact without a vector is neither near nor far (0 deviations), and its words may lift it as high
-    as the nearest vector: it must be found while its embedding is missing.
+    With them, the score below which a fact is not among them.
     """
-    meant = [cosines[has] for cosines, has in (one for one in compared if one is not None)]
-    cosines = meant[0] if len(meant) == 1 else numpy.concatenate(meant)
-    mean = float(cosines.mean())
-    spread = max(float(cosines.std()), _LEAST_SPREAD)
-    nearest = (float(cosines.max()) - mean) / spread
-    strongest = max((float(one.max()) for one in lexical if len(one)), default=0.0)
-    lifted = weight + (nearest / strongest if strongest > 0 else 0.0)
-    fused: list[Any] = []
-    for words, one in zip(lexical, compared, strict=True):
-        if one is None:
-            fused.append(lifted * words)
-            continue
-        deviations = (one[0] - mean) / spread
-        if one[1].all():
-            fused.append(deviations + weight * words)
-        else:
-            fused.append(numpy.where(one[1], deviations + weight * words, lifted * words))
-    return fused
-
-
-def _best_slots(index: ScopeIndex, scores: Any, wanted: int | None, numpy: Any, *, every: bool) -> list[int]:
-    """Answer the slots of the best `wanted` living facts, all that tie with the last, and the pinned ones."""
-    living = numpy.frombuffer(index.postings.lengths, dtype=numpy.float32) >= 0 if len(scores) else scores > 0
-    can = living if every else living & (scores > 0)
-    slots = numpy.flatnonzero(can)
-    if wanted is not None and len(slots) > max(wanted, 1):
+    living = index.living(numpy)
+    can = living & (scores > (-numpy.inf if every else 0))
+    slots, last = numpy.flatnonzero(can), -math.inf
+    if wanted is not None and len(slots) >= max(wanted, 1):
         of_these = scores[slots]
-        last = numpy.partition(of_these, len(slots) - max(wanted, 1))[len(slots) - max(wanted, 1)]
         # A little below the last, because ties are told after rounding.
-        slots = slots[of_these >= last - 10**-_DIGITS]
-    return list({*slots.tolist(), *index.pinned})
+        last = float(numpy.partition(of_these, len(slots) - max(wanted, 1))[len(slots) - max(wanted, 1)]) - 10**-_DIGITS
+        slots = slots[of_these >= last]
+    return list({*slots.tolist(), *index.pinned}), last
 
 
 def _plain(indexes: Sequence[ScopeIndex], taken: set[str], room: int | None, numpy: Any | None) -> list[str]:

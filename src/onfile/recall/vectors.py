@@ -76,6 +76,12 @@ class VectorRows:
         rows = self._matrix[: self._size]
         return numpy.einsum("ij,j->i", rows, numpy.asarray(query, dtype=numpy.float32)), self._has[: self._size]
 
+    def marks(self) -> VectorMarks:
+        """Answer which slots have a vector, for when the vectors are to be let go."""
+        marks = VectorMarks(self._numpy)
+        marks.add([b"" if has else None for has in self._has[: self._size].tolist()])
+        return marks
+
     def _grow(self, size: int) -> None:
         numpy = self._numpy
         room = max(_SMALLEST, size if not len(self._has) else max(size, len(self._has) * 3 // 2))
@@ -84,6 +90,46 @@ class VectorRows:
         has = numpy.zeros(room, dtype=bool)
         has[: len(self._has)] = self._has
         self._matrix, self._has = matrix, has
+
+
+class VectorMarks:
+    """Which facts of one scope have a vector, where the vectors themselves stay in the database.
+
+    Needs numpy.
+    """
+
+    __slots__ = ("_has", "_numpy", "_size", "count", "sample")
+
+    def __init__(self, numpy: Any) -> None:
+        self._numpy = numpy
+        self._has = numpy.zeros(0, dtype=bool)
+        self._size = 0
+        self.count = 0
+        """How many slots have a vector."""
+        self.sample: Any | None = None
+        """Some of the vectors, where an approximate answer has no other way to tell how cosines spread."""
+
+    @property
+    def has(self) -> Any:
+        """Which slots have a vector."""
+        return self._has[: self._size]
+
+    def add(self, blobs: Sequence[bytes | None]) -> None:
+        """Say of the next slots whether they have a vector: whatever is not None stands for one."""
+        start, self._size = self._size, self._size + len(blobs)
+        if self._size > len(self._has):
+            grown = self._numpy.zeros(max(_SMALLEST, self._size * 3 // 2), dtype=bool)
+            grown[:start] = self._has[:start]
+            self._has = grown
+        marks = [blob is not None for blob in blobs]
+        self._has[start : self._size] = marks
+        self.count += sum(marks)
+
+    def drop(self, slot: int) -> None:
+        """Forget that a slot has a vector."""
+        if self._has[slot]:
+            self._has[slot] = False
+            self.count -= 1
 
 
 def unit(vector: Sequence[float]) -> list[float] | None:

@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import mysql
 
+from . import halfvec
 from .schema import agent_memory, exact_text, metadata
 
 if TYPE_CHECKING:
@@ -75,7 +76,10 @@ agent_memory_vector = Table(
     ),
     **_TABLE,
 )
-"""At most one vector per fact, of the text that stands; one of another model is not compared."""
+"""At most one vector per fact, of the text that stands; one of another model is not compared.
+
+On PostgreSQL with pgvector they are in `halfvec.agent_memory_halfvec` instead.
+"""
 
 _r, _c, _v = agent_memory_revision.c, agent_memory_change.c, agent_memory_vector.c
 
@@ -91,6 +95,9 @@ _REVISION = select(_r.revision).where(_r.scope == bindparam("at_scope"))
 _NOTE = insert(agent_memory_change)
 _PRUNE = delete(agent_memory_change).where(_c.scope == bindparam("at_scope"), _c.revision <= bindparam("up_to"))
 _DROP_VECTORS = delete(agent_memory_vector).where(_v.memory_id.in_(bindparam("ids", expanding=True)))
+_DROP_HALFVECS = delete(halfvec.agent_memory_halfvec).where(
+    halfvec.agent_memory_halfvec.c.memory_id.in_(bindparam("ids", expanding=True))
+)
 _SCOPE_OF = select(agent_memory.c.scope).where(agent_memory.c.id == bindparam("of_id"))
 
 
@@ -101,14 +108,22 @@ async def after_text_written(conn: AsyncConnection, records: Sequence[MemoryReco
 
 async def after_text_replaced(conn: AsyncConnection, record: MemoryRecord) -> None:
     """Remove what was derived from the text that a record had, and note its new one."""
-    await conn.execute(_DROP_VECTORS, {"ids": [record.id]})
+    await drop_vectors(conn, [record.id])
     await note_changes(conn, [(record.id, record.scope)])
 
 
 async def after_text_removed(conn: AsyncConnection, places: Sequence[tuple[str, str]]) -> None:
     """Remove all that was derived from some records' texts, given as (id, scope), with the records."""
-    await conn.execute(_DROP_VECTORS, {"ids": [id_ for id_, _ in places]})
+    await drop_vectors(conn, [id_ for id_, _ in places])
     await note_changes(conn, places)
+
+
+async def drop_vectors(conn: AsyncConnection, ids: Sequence[str]) -> None:
+    """Remove the vectors of some records, wherever they are kept."""
+    # The bytes first: whoever makes the side table and moves them locks out this statement until it is done.
+    await conn.execute(_DROP_VECTORS, {"ids": ids})
+    if await halfvec.stands(conn):
+        await conn.execute(_DROP_HALFVECS, {"ids": ids})
 
 
 async def after_row_set(conn: AsyncConnection, id_: str) -> None:

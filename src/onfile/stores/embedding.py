@@ -8,13 +8,15 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from sqlalchemy import and_, bindparam, delete, func, insert, select
+from sqlalchemy import bindparam, select
 
 from ..errors import OnfileError
 from ..recall.index import document_text
 from ..recall.vectors import packed, unit
-from .derived import agent_memory_vector, note_changes
+from . import halfvec
+from .derived import drop_vectors, note_changes
 from .schema import MAX_CHARS, agent_memory
+from .vectors import BYTES, HALVES, row_of_vector
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from ..recall import Embedder
     from ..records import MemoryRecord
     from .transactions import Database, Transaction
+    from .vectors import VectorPlace
 
 logger = logging.getLogger(__name__)
 
@@ -31,31 +34,14 @@ QUERY_SECONDS = 5.0
 """How long a turn waits for its question's vector before words do alone."""
 DOCUMENT_SECONDS = 30.0
 """How long a write waits for its fact's vector, the fact being kept already."""
-_BATCH = 64
 _SILENT_SECONDS = 60.0
 
-m, v = agent_memory.c, agent_memory_vector.c
+m = agent_memory.c
 
-_WITHOUT: Any = (
-    select(m.id, m.scope, m.key, m.text)
-    .select_from(
-        agent_memory.outerjoin(
-            agent_memory_vector,
-            and_(v.memory_id == m.id, v.model == bindparam("of_model"), v.dimensions == bindparam("of_dimensions")),
-        )
-    )
-    .where(v.memory_id.is_(None), m.id > bindparam("after"))
-    .order_by(m.id)
-    .limit(_BATCH)
-)
-_WITHOUT_AT: Any = _WITHOUT.where(m.scope.in_(bindparam("scopes", expanding=True)))
-_COUNT_WITHOUT: Any = select(func.count()).select_from(_WITHOUT.order_by(None).limit(None).subquery())
 # Held until the vector is written, so that it cannot be one of a text that was replaced meanwhile.
 _STANDING: Any = (
     select(m.id, m.scope, m.key, m.text).where(m.id.in_(bindparam("ids", expanding=True))).with_for_update()
 )
-_DROP = delete(agent_memory_vector).where(v.memory_id.in_(bindparam("ids", expanding=True)))
-_KEEP = insert(agent_memory_vector)
 
 
 class EmbedderFailed(OnfileError):  # noqa: N818  # named for what happened, as its siblings are
@@ -88,11 +74,25 @@ class Embedding:
         self._database = database
         self._told = -_SILENT_SECONDS
         self._failed = -_SILENT_SECONDS
+        self._told_where = False
         self._mending: asyncio.Task[None] | None = None
         self.numpy = _numpy()
         self.embedder = _usable(embedder, self.numpy)
         self.model = "" if self.embedder is None else self.embedder.model
         self.dimensions = 0 if self.embedder is None else self.embedder.dimensions
+
+    async def place(self, conn: AsyncConnection) -> VectorPlace:
+        """Answer where this database keeps its vectors; once, say in the log that it lacks pgvector."""
+        if await halfvec.stands(conn):
+            return HALVES if self.dimensions <= halfvec.MOST_DIMENSIONS else BYTES
+        if conn.dialect.name == "postgresql" and self.embedder is not None and not self._told_where:
+            self._told_where = True
+            logger.warning(
+                "without pgvector, vectors are kept as bytes and compared in this process, which holds all those of a "
+                "scope in memory: %s",
+                await halfvec.why_missing(conn),
+            )
+        return BYTES
 
     async def of_query(self, text: str) -> Sequence[float] | None:
         """Answer the question's vector at length one, or None, with a line in the log, when there is none."""
@@ -132,7 +132,8 @@ class Embedding:
         named = {"of_model": self.model, "of_dimensions": self.dimensions, "after": "", "scopes": scopes}
 
         async def missing(conn: AsyncConnection) -> list[_Text]:
-            return [_Text(*row) for row in (await conn.execute(_WITHOUT_AT, named)).all()]
+            without_at = (await self.place(conn)).without_at
+            return [_Text(*row) for row in (await conn.execute(without_at, named)).all()]
 
         try:
             texts = await self._database.read(missing)
@@ -164,14 +165,20 @@ class Embedding:
         named = {"of_model": self.model, "of_dimensions": self.dimensions, "after": ""}
 
         async def count(conn: AsyncConnection) -> int:
-            return (await conn.execute(_COUNT_WITHOUT, named)).scalar_one()
+            return (await conn.execute((await self.place(conn)).count_without, named)).scalar_one()
 
+        async def take_over(transaction: Transaction) -> None:
+            if await halfvec.stands(transaction.conn):
+                await transaction.conn.run_sync(halfvec.move)
+
+        await self._database.transact(take_over)
         done, total = 0, await self._database.read(count)
         yield ReindexProgress(done=done, total=total)
         while True:
 
             async def missing(conn: AsyncConnection) -> list[_Text]:
-                return [_Text(*row) for row in (await conn.execute(_WITHOUT, named)).all()]
+                without = (await self.place(conn)).without
+                return [_Text(*row) for row in (await conn.execute(without, named)).all()]
 
             texts = await self._database.read(missing)
             if not texts:
@@ -194,13 +201,17 @@ class Embedding:
 
         async def work(transaction: Transaction) -> None:
             conn = transaction.conn
-            rows = (await conn.execute(_STANDING, {"ids": [one.id for one in texts]})).all()
-            fresh = {one: blob for row in rows if (blob := blobs.get(one := _Text(*row)))}
+            standing = (await conn.execute(_STANDING, {"ids": [one.id for one in texts]})).all()
+            fresh = {one: blob for row in standing if (blob := blobs.get(one := _Text(*row)))}
             if not fresh:
                 return
-            await conn.execute(_DROP, {"ids": [one.id for one in fresh]})
-            tag = {"model": self.model, "dimensions": self.dimensions}
-            await conn.execute(_KEEP, [{"memory_id": one.id, "vector": blob, **tag} for one, blob in fresh.items()])
+            await drop_vectors(conn, [one.id for one in fresh])
+            place, tag = await self.place(conn), {"model": self.model, "dimensions": self.dimensions}
+            rows = [
+                row_of_vector(place, memory_id=one.id, scope=one.scope, tag=tag, blob=blob)
+                for one, blob in fresh.items()
+            ]
+            await conn.execute(place.keep, rows)
             await note_changes(conn, [(one.id, one.scope) for one in fresh])
 
         await self._database.transact(work)

@@ -11,7 +11,7 @@ from ..errors import WriteRefused
 from ..ids import new_id
 from ..scopes import actor_scope, check_actor
 from ..writes import Step, forgotten_since, judge_write, why_unkeepable
-from . import statements
+from . import halfvec, statements
 from .administration import SqlAdministration
 from .derived import after_row_set
 from .dialects import build_engine, database_of
@@ -84,6 +84,7 @@ class SqlMemoryProvider(SqlAdministration):
     async def setup(self) -> None:
         """Make the tables that are missing. Run twice, or by eight processes at once, it is done once."""
         await self._database.create(metadata)
+        await halfvec.set_up(self._database, self._engine.dialect.name)
 
     async def aclose(self) -> None:
         """Finish what is under way, and dispose the engine if `from_url` built it."""

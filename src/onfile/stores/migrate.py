@@ -16,6 +16,7 @@ from sqlalchemy import MetaData
 from sqlalchemy.engine import make_url
 
 from ..errors import StoreError
+from . import halfvec
 from .dialects import database_of
 from .journals import journal_metadata
 from .schema import managed_tables, metadata
@@ -49,7 +50,8 @@ class SchemaState:
 def include_object(object_: Any, name: str | None, type_: str, reflected: bool, compare_to: Any) -> bool:  # noqa: FBT001  # Alembic calls it so
     """Answer False for onfile's tables: hand this to your `context.configure(include_object=…)`."""
     del object_, reflected, compare_to
-    return not (type_ == "table" and name in {*managed_tables(), *journal_metadata.tables, VERSION_TABLE})
+    ours = {*managed_tables(), *halfvec.halfvec_metadata.tables, *journal_metadata.tables, VERSION_TABLE}
+    return not (type_ == "table" and name in ours)
 
 
 async def upgrade(engine: AsyncEngine) -> None:
@@ -61,7 +63,9 @@ async def upgrade(engine: AsyncEngine) -> None:
         StoreError: Alembic is not installed, or the database is of a newer version of onfile.
     """
     _scripts()  # said before anything is touched
-    await database_of(engine).create(_Revisions())
+    database = database_of(engine)
+    await database.create(_Revisions())
+    await halfvec.set_up(database, engine.dialect.name)  # the extension may have come since its revision
 
 
 async def state_of(engine: AsyncEngine) -> SchemaState:

@@ -7,21 +7,24 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, or_, select
+from sqlalchemy import bindparam, func, or_, select
 
 from ..recall.cache import IndexCache
 from ..recall.fusion import lexical_weight
 from ..recall.index import Indexed, ScopeIndex
 from ..recall.ranking import Question, RankedKey, rank
 from ..recall.tokens import has_words, tokenise
-from .derived import agent_memory_change, agent_memory_revision, agent_memory_vector
+from ..recall.vectors import VectorMarks, VectorRows
+from . import nearest
+from .derived import agent_memory_change, agent_memory_revision
 from .embedding import Embedding
 from .rows import keepable_token, records_of
 from .schema import agent_memory, utc_time
 from .statements import RECORD
+from .vectors import HALVES, WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -29,9 +32,12 @@ if TYPE_CHECKING:
     from ..records import MemoryRecord
     from .transactions import Database
 
-m, v = agent_memory.c, agent_memory_vector.c
+m = agent_memory.c
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 _MICROSECOND = timedelta(microseconds=1)
+
+VECTORS_IN_MEMORY = 50_000
+"""How many facts' vectors a search holds in memory where PostgreSQL can compare them instead (pgvector)."""
 
 _SCOPES_AT_ONCE = 500
 _IDENTITIES_AT_ONCE = 250
@@ -50,10 +56,8 @@ _CHANGES: Any = (
     .where(agent_memory_change.c.scope == bindparam("at_scope"), agent_memory_change.c.revision > bindparam("after"))
     .order_by(agent_memory_change.c.revision)
 )
-_THIS_VECTOR = and_(v.memory_id == m.id, v.model == bindparam("of_model"), v.dimensions == bindparam("of_dimensions"))
-_WORDS: Any = select(m.id, m.key_identity, m.key, m.text, m.pinned, m.updated_at, m.expires_at)
-_WORDS_AND_VECTORS: Any = _WORDS.add_columns(v.vector).select_from(
-    agent_memory.outerjoin(agent_memory_vector, _THIS_VECTOR)
+_AS_MANY_AS: Any = select(func.count()).select_from(
+    select(m.id).where(m.scope == bindparam("at_scope")).limit(bindparam("most")).subquery("some")
 )
 _AT_KEYS: Any = select(*RECORD, m.key_identity).where(
     m.scope.in_(bindparam("scopes", expanding=True)),
@@ -86,10 +90,18 @@ class ExplainedKey:
 class Search:
     """Ranks a database's facts. One per provider; safe to use from several tasks, threads and event loops."""
 
-    def __init__(self, database: Database, embedding: Embedding, *, cache: IndexCache | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        embedding: Embedding,
+        *,
+        cache: IndexCache | None = None,
+        vectors_in_memory: int = VECTORS_IN_MEMORY,
+    ) -> None:
         self._database = database
         self._embedding = embedding
         self._cache = cache if cache is not None else IndexCache()
+        self._vectors_in_memory = vectors_in_memory
         self._loading: dict[tuple[int, str], asyncio.Lock] = {}
 
     async def records(self, request: SearchMemories, *, now: datetime) -> list[MemoryRecord]:
@@ -101,7 +113,7 @@ class Search:
 
         async def work(conn: AsyncConnection) -> tuple[list[MemoryRecord], list[str]]:
             indexes = await self._indexes(conn, scopes)
-            ranked = await self._rank(indexes, question, now)
+            ranked = await self._rank(conn, scopes, indexes, question, now)
             by_key = await _rows_of(conn, scopes, ranked, now)
             gaps = [scope for scope, index in zip(scopes, indexes, strict=True) if index.lacks_vectors]
             return [record for key in ranked for record in by_key.get(key.identity, ())], gaps
@@ -121,7 +133,7 @@ class Search:
         question = await self._question(query, limit + others)
 
         async def work(conn: AsyncConnection) -> list[ExplainedKey]:
-            ranked = await self._rank(await self._indexes(conn, scopes), question, now)
+            ranked = await self._rank(conn, scopes, await self._indexes(conn, scopes), question, now)
             by_key = await _rows_of(conn, scopes, ranked, now)
             room = limit
             explained: list[ExplainedKey] = []
@@ -150,10 +162,19 @@ class Search:
         weight = lexical_weight(self._embedding.embedder, query) if self._embedding.embedder is not None else 1.0
         return Question(terms=tokenise(query), vector=vector, lexical_weight=weight, limit=limit)
 
-    async def _rank(self, indexes: Sequence[ScopeIndex], question: Question, now: datetime) -> list[RankedKey]:
+    async def _rank(
+        self,
+        conn: AsyncConnection,
+        scopes: Sequence[str],
+        indexes: Sequence[ScopeIndex],
+        question: Question,
+        now: datetime,
+    ) -> list[RankedKey]:
         numpy = self._embedding.numpy
         for index in indexes:
             index.expire((now - _EPOCH) // _MICROSECOND)
+        if question.vector is not None and any(isinstance(index.vectors, VectorMarks) for index in indexes):
+            return await nearest.ranked(conn, scopes, indexes, question, embedding=self._embedding)
         if sum(len(index) for index in indexes) <= _RANKED_ON_THE_LOOP:
             return rank(indexes, question, numpy=numpy)
         return await asyncio.to_thread(rank, indexes, question, numpy=numpy)
@@ -163,10 +184,19 @@ class Search:
         for start in range(0, len(scopes), _SCOPES_AT_ONCE):
             some = {"scopes": scopes[start : start + _SCOPES_AT_ONCE]}
             revisions.update((scope, revision) for scope, revision in (await _all(conn, _REVISIONS, some)))
-        return [await self._index(conn, scope, revisions.get(scope, 0)) for scope in scopes]
+        indexes: list[ScopeIndex] = []
+        room = self._vectors_in_memory
+        for scope in scopes:
+            index = await self._index(conn, scope, revisions.get(scope, 0), room)
+            indexes.append(index)
+            room -= len(index) if isinstance(index.vectors, VectorRows) else 0
+        return indexes
 
-    async def _index(self, conn: AsyncConnection, scope: str, revision: int) -> ScopeIndex:
+    async def _index(self, conn: AsyncConnection, scope: str, revision: int, room: int) -> ScopeIndex:
         """Answer the scope's index at this revision or a later one.
+
+        Where PostgreSQL can compare vectors, one that must be read anew holds its own only if there
+        is room for them: the narrowest scopes, which come first, are the small ones.
 
         What is read here after the revision may be newer than it. That is harmless: the changes
         that it came with have later revisions, and are applied once more by the next search.
@@ -184,7 +214,7 @@ class Search:
                     current = index.revision >= revision or await self._catch_up(conn, scope, index)
                     if current:
                         return index
-                return self._cache.keep(scope, await self._load(conn, scope, revision))
+                return self._cache.keep(scope, await self._load(conn, scope, revision, room))
         finally:
             if not lock.locked():
                 self._loading.pop(at, None)
@@ -196,10 +226,13 @@ class Search:
         if not changes or changes[0][0] != known + 1:
             return False
         ids: list[str] = list({id_ for _, id_ in changes})
+        if isinstance(index.vectors, VectorRows) and len(index) > self._vectors_in_memory:
+            await self._make_smaller(conn, index)
+        reading = await self._reading(conn, elsewhere=isinstance(index.vectors, VectorMarks))
         facts: list[Indexed] = []
         for start in range(0, len(ids), _IDENTITIES_AT_ONCE):
             some = ids[start : start + _IDENTITIES_AT_ONCE]
-            facts += await self._read(conn, self._rows().where(m.scope == scope, m.id.in_(some)))
+            facts += await self._read(conn, reading, m.scope == scope, m.id.in_(some))
         found = {fact.id for fact in facts}
         gone = [id_ for id_ in ids if id_ not in found]
 
@@ -210,12 +243,22 @@ class Search:
         await asyncio.to_thread(apply) if len(index) > _RANKED_ON_THE_LOOP else apply()
         return True
 
-    async def _load(self, conn: AsyncConnection, scope: str, revision: int) -> ScopeIndex:
-        index = ScopeIndex(revision=revision, dimensions=self._embedding.dimensions, numpy=self._embedding.numpy)
+    async def _make_smaller(self, conn: AsyncConnection, index: ScopeIndex) -> None:
+        """Let an index that has grown too large go of its vectors, if they can be compared elsewhere."""
+        if await self._embedding.place(conn) is HALVES:
+            index.let_go_of_vectors()
+
+    async def _load(self, conn: AsyncConnection, scope: str, revision: int, room: int) -> ScopeIndex:
+        numpy, dimensions = self._embedding.numpy, self._embedding.dimensions
+        elsewhere = False
+        if self._embedding.embedder is not None and await self._embedding.place(conn) is HALVES:
+            counted = await conn.execute(_AS_MANY_AS, {"at_scope": scope, "most": max(0, room) + 1})
+            elsewhere = counted.scalar_one() > max(0, room)
+        index = ScopeIndex(revision=revision, dimensions=dimensions, numpy=numpy, vectors_elsewhere=elsewhere)
+        reading = await self._reading(conn, elsewhere=elsewhere)
         after = ""
         while True:
-            page = self._rows().where(m.scope == scope, m.key_identity > after).order_by(m.key_identity).limit(_PAGE)
-            facts = await self._read(conn, page)
+            facts = await self._read(conn, reading, m.scope == scope, m.key_identity > after, page=True)
             if len(facts) == _PAGE:
                 await asyncio.to_thread(index.put, facts)
             else:
@@ -223,13 +266,23 @@ class Search:
                 return index
             after = facts[-1].identity
 
-    def _rows(self) -> Any:
-        return _WORDS_AND_VECTORS if self._embedding.embedder is not None else _WORDS
-
-    async def _read(self, conn: AsyncConnection, statement: Any) -> list[Indexed]:
+    async def _reading(self, conn: AsyncConnection, *, elsewhere: bool) -> _Reading:
+        if self._embedding.embedder is None:
+            return _Reading(WORDS, {}, None)
+        place = await self._embedding.place(conn)
         named = {"of_model": self._embedding.model, "of_dimensions": self._embedding.dimensions}
-        result = await conn.execute(statement, named if self._embedding.embedder is not None else {})
-        rows: Sequence[Any] = result.all()
+        if elsewhere:
+            return _Reading(place.with_mark, named, _marked)
+        return _Reading(place.with_vector, named, place.read)
+
+    async def _read(
+        self, conn: AsyncConnection, reading: _Reading, *conditions: Any, page: bool = False
+    ) -> list[Indexed]:
+        statement = reading.statement.where(*conditions)
+        if page:
+            statement = statement.order_by(m.key_identity).limit(_PAGE)
+        rows: Sequence[Any] = (await conn.execute(statement, reading.named)).all()
+        unpack = reading.unpack
         return [
             Indexed(
                 id=id_,
@@ -239,10 +292,24 @@ class Search:
                 pinned=pinned,
                 updated_us=(updated_at - _EPOCH) // _MICROSECOND,
                 expires_us=None if expires_at is None else (expires_at - _EPOCH) // _MICROSECOND,
-                vector=bytes(vector[0]) if vector and vector[0] is not None else None,
+                vector=unpack(vector[0]) if unpack is not None and vector[0] is not None else None,
             )
             for id_, identity, key, text, pinned, updated_at, expires_at, *vector in rows
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How facts are read into an index."""
+
+    statement: Any
+    named: dict[str, Any]
+    unpack: Callable[[Any], bytes] | None
+    """What makes of the last column what an index keeps of a vector; None without that column."""
+
+
+def _marked(_: Any) -> bytes:
+    return b""
 
 
 async def _rows_of(
