@@ -143,8 +143,8 @@ def fused(
 
 def likely(index: ScopeIndex, words: Any, count: int) -> Ask:
     """Tell what to ask first of a scope whose vectors are elsewhere: what words and pins may put into the answer."""
-    best = (-words).argsort(kind="stable")[:count].tolist()
-    slots = {slot for slot in best if words[slot] > 0} | index.pinned
+    best = words.argpartition(len(words) - count)[len(words) - count :] if count < len(words) else words.nonzero()[0]
+    slots = {slot for slot in best.tolist() if words[slot] > 0} | index.pinned
     return Ask([index.ids[slot] for slot in slots], deeper=True)
 
 

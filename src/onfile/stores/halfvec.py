@@ -6,13 +6,14 @@ needs pgvector 0.7; everything works without it, with vectors as bytes in `agent
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from array import array
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakSet
 
-from sqlalchemy import ARRAY, Column, ForeignKey, Index, Integer, MetaData, Table, Text, bindparam, func, select, text
+from sqlalchemy import ARRAY, Column, ForeignKey, Index, Integer, MetaData, Table, Text, bindparam, func, text
 from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import UserDefinedType
@@ -201,10 +202,10 @@ async def why_missing(conn: AsyncConnection) -> str:
     return "pgvector is there and its table is not; run `onfile db upgrade` as a role that may make tables"
 
 
-async def version_of(conn: AsyncConnection) -> tuple[int, ...] | None:
+async def version_of(conn: AsyncConnection) -> str | None:
     """Answer the version of the extension in this database, or None."""
     versions = (await conn.execute(_VERSIONS)).first()
-    return _parsed(versions[0]) if versions is not None and versions[0] is not None else None
+    return None if versions is None else versions[0]
 
 
 def _fits(said: str) -> bool:
@@ -248,18 +249,10 @@ SENT: Any = func.halfvec_send(agent_memory_halfvec.c.embedding)
 """The column as bytes, alike through every driver; see `from_sent`."""
 
 
-@lru_cache(maxsize=64)
-def index_name(model: str, dimensions: int) -> str:
-    """Name the HNSW index of one model's vectors; a model's own name may be too long to be one."""
-    import hashlib
-
-    return f"{INDEX_PREFIX}{hashlib.sha256(f'{model}:{dimensions}'.encode()).hexdigest()[:16]}"
-
-
 INDEX_PREFIX = "ix_agent_memory_halfvec_hnsw_"
 
 
-async def vectors_of(conn: AsyncConnection) -> dict[str, int]:
-    """Count the side table's vectors by the model that made them."""
-    c = agent_memory_halfvec.c
-    return {str(row[0]): int(row[1]) for row in await conn.execute(select(c.model, func.count()).group_by(c.model))}
+@lru_cache(maxsize=64)
+def index_name(model: str, dimensions: int) -> str:
+    """Name the HNSW index of one model's vectors; a model's own name may be too long to be one."""
+    return f"{INDEX_PREFIX}{hashlib.sha256(f'{model}:{dimensions}'.encode()).hexdigest()[:16]}"

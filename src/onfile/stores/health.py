@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlalchemy import and_, case, func, literal_column, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from .derived import agent_memory_vector
+from . import halfvec
 from .dialects import database_of
 from .schema import agent_memory, agent_memory_receipt, managed_tables
+from .vectors import vector_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-_m, _v, _r = agent_memory.c, agent_memory_vector.c, agent_memory_receipt.c
+_m, _r = agent_memory.c, agent_memory_receipt.c
 _PRAGMAS = ("journal_mode", "secure_delete", "auto_vacuum", "freelist_count", "page_count")
 
 
@@ -74,15 +75,14 @@ async def health_of(
         key: Any = _m.key
         if dialect in {"mysql", "mariadb"}:
             key = _literal("CONVERT(agent_memory.`key` USING utf8mb4)")
-        vectors = select(_v.model, func.count()).group_by(_v.model)
+        vectors = await vector_state(conn)
         pinned = select(_m.scope).where(_m.pinned).group_by(_m.scope).having(func.count() > max_memories).subquery()
-        without = agent_memory.outerjoin(agent_memory_vector, _v.memory_id == _m.id)
         return Health(
             database=await _version(conn, dialect),
             settings=await _settings(conn, dialect),
             rows=await by_name(select(_kind(), func.count()).group_by(_literal("kind"))),
-            vectors=await by_name(vectors),
-            without_vector=await one(select(func.count()).select_from(without).where(_v.memory_id.is_(None))),
+            vectors=vectors.counts,
+            without_vector=vectors.without,
             long_facts=await one(how_many(length(_m.text) > max_fact)),
             long_keys=await one(how_many(length(key) > max_key)),
             overpinned_scopes=await one(select(func.count()).select_from(pinned)),
@@ -104,7 +104,8 @@ async def vacuum(engine: AsyncEngine) -> None:
             await conn.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
             return
         verb = "VACUUM" if engine.dialect.name == "postgresql" else "OPTIMIZE TABLE"
-        for name in managed_tables():
+        side = halfvec.halfvec_metadata.tables if await halfvec.stands(conn) else ()
+        for name in (*managed_tables(), *side):
             await conn.exec_driver_sql(f"{verb} {name}")
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Text, and_, bindparam, cast, delete, func, insert, select
 
+from . import halfvec
 from .derived import agent_memory_vector
 from .halfvec import SENT, HalfVector, agent_memory_halfvec, from_sent, spelled
 from .schema import agent_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from sqlalchemy import Table
+    from sqlalchemy.ext.asyncio import AsyncConnection
 
 BATCH = 64
 """How many facts are embedded at once."""
@@ -75,3 +78,41 @@ def row_of_vector(
     if place is HALVES:
         return {"memory_id": memory_id, "scope": scope, "spelled": spelled(blob), **tag}
     return {"memory_id": memory_id, "vector": blob, **tag}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorState:
+    """How a database keeps its vectors."""
+
+    pgvector: str | None
+    """The version of the extension in this database; None without it, and on any other kind of database."""
+    table: str
+    """Where vectors are written."""
+    counts: Mapping[str, int]
+    """How many there are by the model that made them, in whichever table."""
+    without: int
+    """Facts that have none."""
+    missing: str | None
+    """Why PostgreSQL does not keep them in pgvector's table, and what to do; None where it does, or is none."""
+
+
+async def vector_state(conn: AsyncConnection) -> VectorState:
+    """Look at how a database keeps its vectors, changing nothing."""
+    halves = await halfvec.stands(conn)
+    counts: dict[str, int] = {}
+    has: list[Any] = []
+    for table in (agent_memory_vector, *((agent_memory_halfvec,) if halves else ())):
+        at: Any = table.c
+        rows: list[Any] = list((await conn.execute(select(at.model, func.count()).group_by(at.model))).all())
+        for model, count in rows:
+            counts[str(model)] = counts.get(str(model), 0) + int(count)
+        has.append(select(at.memory_id).where(at.memory_id == m.id).exists())
+    without: Any = select(func.count()).select_from(agent_memory).where(*(~one for one in has))
+    postgresql = conn.dialect.name == "postgresql"
+    return VectorState(
+        pgvector=await halfvec.version_of(conn) if postgresql else None,
+        table=agent_memory_halfvec.name if halves else agent_memory_vector.name,
+        counts=counts,
+        without=(await conn.execute(without)).scalar_one(),
+        missing=await halfvec.why_missing(conn) if postgresql and not halves else None,
+    )
