@@ -250,3 +250,66 @@ def test_a_long_import_is_one_transaction_and_takes_seconds(onfile, stored):
 
     assert ended.err == "3,000 facts imported\n"
     assert len(stored("f.db")) == 3_000
+
+
+EMBEDDER = """
+from onfile.recall import CallableEmbedder
+
+def make():
+    return CallableEmbedder(lambda texts: [[float("pallet" in text), 1.0] for text in texts], model="m", dimensions=2)
+
+def broken():
+    def embed(texts):
+        raise RuntimeError("the model is away, texts were: " + str(texts))
+    return CallableEmbedder(embed, model="m", dimensions=2)
+"""
+
+
+def test_an_import_with_an_embedder_gives_vectors_at_once(onfile, tmp_path: Path):
+    pytest.importorskip("numpy")
+    (tmp_path / "import_embedder.py").write_text(EMBEDDER)
+    embedder = ("--embedder", "import_embedder:make")
+
+    ended = onfile("import", "-", "--db", "f.db", *embedder, stdin=f"{line()}\n{line(key='b')}")
+    again = onfile("import", "-", "--db", "f.db", "--skip", "--json", *embedder, stdin=line())
+
+    assert (ended.code, ended.err) == (0, "2 facts imported, 2 given a vector\n")
+    assert (again.json["skipped"], again.json["embedded"], again.json["without_vector"]) == (1, 0, 0)
+    assert onfile("reindex", "--db", "f.db", *embedder, "--json").json == {"embedded": 0}
+
+
+def test_an_import_says_how_many_facts_are_without_a_vector_where_others_have_one(onfile, tmp_path: Path):
+    pytest.importorskip("numpy")
+    (tmp_path / "import_embedder.py").write_text(EMBEDDER)
+    before = onfile("import", "-", "--db", "f.db", stdin=line())
+    onfile("reindex", "--db", "f.db", "--embedder", "import_embedder:make")
+
+    ended = onfile("import", "-", "--db", "f.db", stdin=f"{line(key='b')}\n{line(key='c')}")
+
+    assert before.err == "1 fact imported\n"
+    assert ended.err == (
+        "2 facts imported\n"
+        "note: 2 facts on file without a vector, found by words alone; "
+        "'onfile reindex --embedder MODULE:NAME' makes them\n"
+    )
+
+
+def test_an_embedder_that_fails_loses_no_fact_of_the_import(onfile, stored, tmp_path: Path):
+    pytest.importorskip("numpy")
+    (tmp_path / "import_embedder.py").write_text(EMBEDDER)
+
+    ended = onfile("import", "-", "--db", "f.db", "--embedder", "import_embedder:broken", stdin=line(text=SECRET))
+
+    assert (ended.code, len(stored("f.db"))) == (1, 1)
+    assert ended.err.splitlines()[0] == "1 fact imported"
+    assert (
+        "the facts are on file without vectors: the embedder failed (RuntimeError); run 'onfile reindex'" in ended.err
+    )
+    assert SECRET not in ended.err
+
+
+def test_an_embedder_that_cannot_be_made_is_told_before_anything_is_imported(onfile, tmp_path: Path):
+    ended = onfile("import", "-", "--db", "f.db", "--embedder", "no_such_module:make", stdin=line())
+
+    assert ended.code == 2
+    assert not (tmp_path / "f.db").exists()

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .assistants import ModelName, model_named, need_turns
+from .embedders import EmbedderName, embedder_named
 from .failures import Failure
 from .options import ActorId, Database, Tenant, explained
-from .recall import EmbedderName, embedder_named
 from .runs import load_assistant
 
 if TYPE_CHECKING:

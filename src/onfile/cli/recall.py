@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .conform import loaded
+from .embedders import EmbedderName, embed_missing, embedder_named
 from .failures import Failure
 from .loop import finish
 from .options import AsJson, Database, Tenant, explained, named_actor, named_scopes
@@ -19,15 +19,6 @@ if TYPE_CHECKING:
     from ..stores.search import ExplainedKey
 
 _OTHERS = 20
-
-EmbedderName = Annotated[
-    str | None,
-    typer.Option(
-        "--embedder",
-        metavar="MODULE:NAME",
-        help="A callable that answers the embedder your application uses. The current directory is on the import path.",
-    ),
-]
 
 
 def add_to(application: typer.Typer) -> None:
@@ -110,22 +101,6 @@ def _scopes_of(actor: str, tenant: str | None) -> "Sequence[str]":
     return default_scopes(ScopeContext(actor=Actor(id=actor, tenant_ref=tenant)))
 
 
-def embedder_named(name: str | None) -> "Embedder | None":
-    """Make the embedder that MODULE:NAME answers, or None where nothing is named."""
-    if name is None:
-        return None
-    from ..recall import Embedder
-
-    made = loaded(name)()
-    if not isinstance(made, Embedder):
-        msg = (
-            f"{name} answered no embedder; it must answer an object with model, dimensions, embed_query "
-            "and embed_documents"
-        )
-        raise Failure(msg)
-    return made
-
-
 async def _recall(
     db: str, text: str, scopes: "Sequence[str]", limit: int, embedder: "Embedder | None"
 ) -> "Sequence[ExplainedKey]":
@@ -138,14 +113,9 @@ async def _recall(
 async def _reindex(db: str, embedder: "Embedder | None") -> int:
     from .database import opened
 
-    done = 0
     async with opened(db, embedder=embedder) as provider:
         with progress_bar() as progress:
-            task = progress.add_task("Embedding", total=None)
-            async for step in provider.reindex():
-                done = step.done
-                progress.update(task, completed=step.done, total=step.total)
-    return done
+            return await embed_missing(provider, progress)
 
 
 def _members(key: "ExplainedKey") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`onfile import` and `onfile export`: an operator's restore and back-up, exact in both directions."""
+"""`onfile import`: an operator's restore, exact and all or nothing."""
 
 import os
 import sys
@@ -7,19 +7,22 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 
 import typer
 
+from .embedders import EmbedderName, embed_missing, embedder_named
+from .export import export_facts
 from .failures import Failure
 from .loop import finish
-from .options import AsJson, AtScopes, Database, explained, named_actor
+from .options import AsJson, Database, explained
 from .output import console, counted, note, write_json
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from ..stores import RestoreReport
+    from ..recall import Embedder
+    from ..stores import RestoreReport, SqlMemoryProvider
     from ..wire.lines import BadLine, FactLine
 
 LONG_FACT, LONG_KEY = 240, 64
@@ -42,6 +45,18 @@ class _Reading:
     bad: "list[BadLine]"
 
 
+@dataclass(slots=True, kw_only=True)
+class _Kept:
+    """What became of the good lines, and of their vectors."""
+
+    report: "RestoreReport"
+    embedded: int = 0
+    without_vector: int = 0
+    """How many facts are found by words alone where others have a vector."""
+    failed: str = ""
+    """Why the embedder gave up, the facts being on file."""
+
+
 def import_facts(
     file: Annotated[
         str,
@@ -58,6 +73,7 @@ def import_facts(
     replace: Annotated[
         bool, typer.Option("--replace", help="Where the id, or the scope and key, is on file already: the line wins.")
     ] = False,
+    embedder: EmbedderName = None,
     as_json: AsJson = False,
     db: Database = "",
 ) -> None:
@@ -67,103 +83,28 @@ def import_facts(
     created_at and origin (thread_id, run_id, actor_ref), as 'onfile export' writes them; a time has a time zone.
     This is an operator's restore: nobody's authority is asked, and what the lines say is kept exactly.
 
+    With --embedder, facts get their vectors at once; otherwise 'onfile reindex' makes them later.
+
     Example: [bold]onfile import facts.jsonl --skip[/]
     """
     if skip and replace:
         msg = "--skip and --replace contradict each other; choose one"
         raise Failure(msg)
+    made = embedder_named(embedder)
     with progress_bar() as progress:
         reading = _read(file, progress)
         if not skip and not replace:
             _refuse_repeated(reading.good)
-        report: RestoreReport | None = None
+        kept: _Kept | None = None
         if not reading.bad or keep_going:
             progress.add_task(f"Keeping {counted(len(reading.good), 'fact')}", total=None)
-            report = finish(_restore(db, reading.good, "skip" if skip else "replace" if replace else "stop"))
-    _tell(reading, report, as_json=as_json)
+            on_conflict = "skip" if skip else "replace" if replace else "stop"
+            kept = finish(_restore(db, reading.good, on_conflict, made, progress))
+    _tell(reading, kept, as_json=as_json)
+    if kept is not None and kept.failed:
+        raise typer.Exit(1)
     if reading.bad:
         raise typer.Exit(1 if keep_going else 2)
-
-
-def export_facts(
-    scope: AtScopes = None,
-    actor: Annotated[
-        str | None,
-        typer.Option(
-            "--actor",
-            metavar="ID",
-            help="Only what is held at this person's own scope, for their request.",
-            callback=named_actor,
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Write to this file instead of standard output."),
-    ] = None,
-    db: Database = "",
-) -> None:
-    """Write facts as JSON Lines, ordered by scope and key, for 'onfile import' to put back exactly.
-
-    Example: [bold]onfile export --scope tenant:acme --out acme.jsonl[/]
-    """
-    if actor is not None:
-        if scope:
-            msg = "--scope and --actor contradict each other; choose one"
-            raise Failure(msg)
-        scope = [_own_scope(actor)]
-    if out is None:
-        if not finish(_export(db, scope, sys.stdout)):
-            note("nothing is on file there" if scope else "nothing is on file yet")
-        return
-    with _replacing(out) as stream:
-        written = finish(_export(db, scope, stream))
-    note(f"{counted(written, 'fact')} written to {out}")
-
-
-@contextmanager
-def _replacing(out: Path) -> "Generator[TextIO]":
-    """Write beside a file and then in its place: an export that breaks off leaves the last one whole."""
-    if out.is_dir():
-        msg = f"{out} is a folder; name a file in it"
-        raise Failure(msg)
-    # A pipe or a terminal is written to as it is; what a link leads to is replaced, not the link.
-    special = out.exists() and not out.is_file()
-    target = out if special else out.resolve()
-    # Two exports to one file at once must not write into each other's.
-    part = target if special else target.with_name(f"{target.name}.{os.getpid()}.part")
-    try:
-        stream = part.open("w", encoding="utf-8", newline="\n")
-    except OSError as error:
-        msg = f"{out} cannot be written: {(error.strerror or 'no such file').lower()}"
-        raise Failure(msg) from None
-    try:
-        with stream:
-            yield stream
-        if not special:
-            part.replace(target)
-    finally:
-        if not special:
-            part.unlink(missing_ok=True)
-
-
-def _own_scope(actor: str) -> str:
-    from ..records import Actor
-    from ..scopes import actor_scope
-
-    return actor_scope(Actor(id=actor))
-
-
-async def _export(db: str, scopes: list[str] | None, stream: TextIO) -> int:
-    from ..wire.lines import dump_line
-    from .database import opened
-
-    written = 0
-    async with opened(db) as provider:
-        async for memory in provider.export(scopes=scopes):
-            stream.write(dump_line(memory.record, created_at=memory.created_at) + "\n")
-            written += 1
-    stream.flush()
-    return written
 
 
 def _read(file: str, progress: "Progress") -> _Reading:
@@ -218,8 +159,13 @@ def _refuse_repeated(lines: "Iterable[tuple[int, FactLine]]") -> None:
 
 
 async def _restore(
-    db: str, lines: "list[tuple[int, FactLine]]", on_conflict: Literal["stop", "skip", "replace"]
-) -> "RestoreReport":
+    db: str,
+    lines: "list[tuple[int, FactLine]]",
+    on_conflict: Literal["stop", "skip", "replace"],
+    embedder: "Embedder | None",
+    progress: "Progress",
+) -> _Kept:
+    from ..errors import OnfileError
     from ..ids import new_id
     from ..stores import RestoreConflict, StoredMemory
     from .database import opened
@@ -229,9 +175,9 @@ async def _restore(
     for _, line in lines:
         record = line.to_record(new_id=line.id or new_id(), now=now)
         memories.append(StoredMemory(record=record, created_at=line.created_at or record.updated_at))
-    async with opened(db, make=True) as provider:
+    async with opened(db, make=True, embedder=embedder) as provider:
         try:
-            return await provider.restore(memories, on_conflict=on_conflict)
+            kept = _Kept(report=await provider.restore(memories, on_conflict=on_conflict))
         except RestoreConflict as conflict:
             numbers = [str(lines[position][0]) for position in conflict.positions]
             msg = (
@@ -239,10 +185,31 @@ async def _restore(
                 f"by id or by scope and key, so nothing was imported: {'line' if len(numbers) == 1 else 'lines'} "
                 f"{_listed(numbers)}. Choose --skip to keep what stands or --replace to overwrite it"
             )
-        raise Failure(msg)
+            raise Failure(msg) from None
+        if embedder is None:
+            kept.without_vector = await _without_vector(provider)
+            return kept
+        try:
+            kept.embedded = await embed_missing(provider, progress)
+        except OnfileError as error:
+            # The import is done and stays so: what is missing can be made at any time.
+            kept.failed = str(error).replace("call reindex", "run 'onfile reindex'")
+        return kept
 
 
-def _tell(reading: _Reading, report: "RestoreReport | None", *, as_json: bool) -> None:
+async def _without_vector(provider: "SqlMemoryProvider") -> int:
+    """Count the facts without a vector where vectors are used at all."""
+    from ..stores.health import health_of
+
+    now = datetime.now(UTC)
+    health = await health_of(
+        provider.engine, now=now, receipts_before=now, max_fact=LONG_FACT, max_key=LONG_KEY, max_memories=1
+    )
+    return health.without_vector if health.vectors else 0
+
+
+def _tell(reading: _Reading, kept: _Kept | None, *, as_json: bool) -> None:
+    report = kept.report if kept else None
     long_facts = [number for number, line in reading.good if len(line.text) > LONG_FACT]
     long_keys = [number for number, line in reading.good if len(line.key) > LONG_KEY]
     if as_json:
@@ -254,6 +221,8 @@ def _tell(reading: _Reading, report: "RestoreReport | None", *, as_json: bool) -
                 "bad": [{"line": bad.line, "reason": bad.reason} for bad in reading.bad],
                 "long_facts": long_facts,
                 "long_keys": long_keys,
+                "embedded": kept.embedded if kept else 0,
+                "without_vector": kept.without_vector if kept else 0,
             }
         )
     for bad in reading.bad:
@@ -264,17 +233,26 @@ def _tell(reading: _Reading, report: "RestoreReport | None", *, as_json: bool) -
                 f"note: {counted(len(lines), what)} longer than {most} characters, "
                 f"the most that a model or a person may write: {_lines(lines)}"
             )
-    if report is None:
+    if kept is None:
         note(f"onfile: {counted(len(reading.bad), 'bad line')}, so nothing was imported; --keep-going takes the others")
-    else:
-        note(_summary(reading, report))
+        return
+    note(_summary(reading, kept))
+    if kept.failed:
+        note(f"onfile: the facts are on file without vectors: {kept.failed}")
+    elif kept.without_vector:
+        note(
+            f"note: {counted(kept.without_vector, 'fact')} on file without a vector, found by words alone; "
+            "'onfile reindex --embedder MODULE:NAME' makes them"
+        )
 
 
-def _summary(reading: _Reading, report: "RestoreReport") -> str:
+def _summary(reading: _Reading, kept: _Kept) -> str:
+    report = kept.report
     parts = [f"{counted(report.inserted, 'fact')} imported"]
     parts += [f"{report.replaced:,} replaced"] if report.replaced else []
     parts += [f"{report.skipped:,} skipped as on file already"] if report.skipped else []
     parts += [f"{counted(len(reading.bad), 'bad line')} left out"] if reading.bad else []
+    parts += [f"{kept.embedded:,} given a vector"] if kept.embedded else []
     return ", ".join(parts)
 
 
