@@ -1,4 +1,7 @@
-"""A loopback stand-in for the HTTP APIs of two model providers: it remembers one fact, then answers."""
+"""A loopback stand-in for the HTTP APIs of two model providers: it remembers one fact, then answers.
+
+Or it says the lines of a script.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-CALL = {"key": "carrier", "fact": "by rail"}
+from .scripts import Step, remember
+
 USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 
 
@@ -32,19 +36,24 @@ class FakeAPI:
 
     def systems(self) -> list[str]:
         """Per request, all that stood before the conversation."""
-        return [_system(sent) for sent in self.sent]
+        return [system_of(sent) for sent in self.sent]
 
     def answer(self, path: str, sent: dict[str, Any]) -> dict[str, Any]:
         self.sent.append(sent)
+        step = self.step(sent)
+        if path.endswith("/chat/completions"):
+            return _chat(step)
+        return _responses(step, sent) if path.endswith("/responses") else _anthropic(step)
+
+    def step(self, sent: dict[str, Any]) -> Step:
+        """Answer what the model says next."""
         offered = json.dumps(sent.get("tools") or [])
         told = json.dumps(sent.get("messages") or sent.get("input"))
         calls = '"remember"' in offered and "Recorded [" not in told and "Already on file" not in told
-        if path.endswith("/chat/completions"):
-            return _chat(calls)
-        return _responses(calls, sent) if path.endswith("/responses") else _anthropic(calls)
+        return [remember("carrier", "by rail", id="call_1")] if calls else "Noted."
 
 
-def _system(sent: dict[str, Any]) -> str:
+def system_of(sent: dict[str, Any]) -> str:
     if "system" in sent:
         return "\n\n".join(part["text"] for part in sent["system"])
     if "instructions" in sent:
@@ -55,13 +64,15 @@ def _system(sent: dict[str, Any]) -> str:
     )
 
 
-def _chat(calls: bool) -> dict[str, Any]:
-    function = {"name": "remember", "arguments": json.dumps(CALL)}
-    call = {"id": "call_1", "type": "function", "function": function}
-    message: dict[str, Any] = {"role": "assistant", "content": None if calls else "Noted."}
-    if calls:
-        message["tool_calls"] = [call]
-    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
+def _chat(step: Step) -> dict[str, Any]:
+    said = isinstance(step, str)
+    message: dict[str, Any] = {"role": "assistant", "content": step if said else None}
+    if not said:
+        message["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _json(call.arguments)}}
+            for call in step
+        ]
+    choice = {"index": 0, "message": message, "finish_reason": "stop" if said else "tool_calls"}
     return {
         "id": "chat_1",
         "object": "chat.completion",
@@ -72,24 +83,30 @@ def _chat(calls: bool) -> dict[str, Any]:
     }
 
 
-def _responses(calls: bool, sent: dict[str, Any]) -> dict[str, Any]:
-    text = {"type": "output_text", "text": "Noted.", "annotations": []}
-    said = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [text]}
-    call = {
-        "type": "function_call",
-        "id": "fc_1",
-        "call_id": "call_1",
-        "name": "remember",
-        "arguments": json.dumps(CALL),
-        "status": "completed",
-    }
+def _responses(step: Step, sent: dict[str, Any]) -> dict[str, Any]:
+    output: list[dict[str, Any]]
+    if isinstance(step, str):
+        text = {"type": "output_text", "text": step, "annotations": []}
+        output = [{"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [text]}]
+    else:
+        output = [
+            {
+                "type": "function_call",
+                "id": f"fc_{call.id}",
+                "call_id": call.id,
+                "name": call.name,
+                "arguments": _json(call.arguments),
+                "status": "completed",
+            }
+            for call in step
+        ]
     return {
         "id": "resp_1",
         "object": "response",
         "created_at": 1,
         "model": "gpt-5",
         "status": "completed",
-        "output": [call if calls else said],
+        "output": output,
         "parallel_tool_calls": True,
         "tool_choice": "auto",
         "tools": sent.get("tools") or [],
@@ -103,23 +120,32 @@ def _responses(calls: bool, sent: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _anthropic(calls: bool) -> dict[str, Any]:
-    call = {"type": "tool_use", "id": "toolu_1", "name": "remember", "input": CALL}
+def _anthropic(step: Step) -> dict[str, Any]:
+    said = isinstance(step, str)
+    content = (
+        [{"type": "text", "text": step}]
+        if said
+        else [{"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments} for call in step]
+    )
     return {
         "id": "msg_1",
         "type": "message",
         "role": "assistant",
         "model": "claude-sonnet-4-5",
-        "content": [call if calls else {"type": "text", "text": "Noted."}],
-        "stop_reason": "tool_use" if calls else "end_turn",
+        "content": content,
+        "stop_reason": "end_turn" if said else "tool_use",
         "stop_sequence": None,
         "usage": {"input_tokens": 1, "output_tokens": 1},
     }
 
 
+def _json(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)
+
+
 @contextmanager
-def fake_api() -> Iterator[FakeAPI]:
-    api = FakeAPI()
+def fake_api(api: FakeAPI | None = None) -> Iterator[FakeAPI]:
+    api = api or FakeAPI()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +27,13 @@ from fastmcp.exceptions import ToolError
 from fastmcp.server.auth import StaticTokenVerifier
 from fastmcp.server.auth.providers.jwt import RSAKeyPair
 
-from onfile import Memory
+from onfile import Actor, Memory
 from onfile.adapters.mcp import memory_server, token_actor
 from onfile.testing import InMemoryMemoryProvider
 from tests.facts import fact
 
-from .behaviour import ANA, BO, block_of
-from .scripts import BrokenProvider
+from .behaviour import ANA, BO, AdapterBehaviour, block_of, seam
+from .scripts import BrokenProvider, Scripts, Step
 
 RECORDS = [
     fact("lunch", "lentils", scope="actor:ana", id="mem_ana"),
@@ -54,6 +54,61 @@ async def called(client: Client[Any], name: str, **arguments: Any) -> tuple[bool
 
 async def told(client: Client[Any]) -> str:
     return (await client.read_resource("memory://me"))[0].text
+
+
+class Host:
+    """An MCP host over HTTP: it reads memory://me, offers the tools to its model and calls them."""
+
+    def __init__(self, memory: Memory, scripts: Scripts, stack: AsyncExitStack) -> None:
+        self.memory = memory
+        self.scripts = scripts
+        self.stack = stack
+        self.lock = asyncio.Lock()
+        self.url = ""
+
+    async def turn(self, actor: Actor, message: str, *, thread: str = "t1") -> str:
+        async with self.lock:  # one server for everybody
+            self.url = self.url or await self.stack.enter_async_context(served(self.memory))
+        async with Client(self.url, auth=f"token-of-{actor.id}") as client:
+            system = f"BASE\n\n{await told(client)}"
+            offered = {tool.name: tool.input_schema for tool in await client.list_tools()}
+            said = 0
+            while not isinstance(step := await self._say(message, said, system, offered), str):
+                for call in step:
+                    _, self.scripts.seen[message].results[call.id] = await called(client, call.name, **call.arguments)
+                said += 1
+        return step
+
+    async def _say(self, message: str, said: int, system: str, tools: dict[str, Any]) -> Step:
+        return await self.scripts.say(message, said=said, system=system, tools=tools)
+
+
+class TestMCP(AdapterBehaviour):
+    framework = "MCP"
+    install = "mcp"
+    seam = seam(
+        once="no: MCP knows no run",
+        identical="no: the host decides what it reads",
+        place="no: the host decides where",
+        told="yes, in the next read",
+        origin="no: the actor only",
+        people="yes, a token each",
+        absent="yes, where the provider is read-only",
+        approval="no: MCP knows no run",
+        another="no: MCP knows no run",
+        killed="no: MCP knows no run",
+        reading="yes, an error of the read",
+        writing="no: an error of the call",
+        goes_on="no: the host decides",
+    )
+
+    @pytest.fixture(autouse=True)
+    async def _serving(self) -> AsyncIterator[None]:
+        async with AsyncExitStack() as self.stack:
+            yield
+
+    def desk(self, memory: Memory, scripts: Scripts, *, on_error: Any = "fail") -> Host:
+        return Host(memory, scripts, self.stack)
 
 
 async def test_no_schema_says_for_whom_a_call_is():
