@@ -116,7 +116,7 @@ class Mariadb:
         self._process.wait()
 
     def start(self) -> None:
-        self._process = subprocess.Popen(self._command)
+        self._process = subprocess.Popen(self._command, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + _START_SECONDS
         while time.monotonic() < deadline and self._process.poll() is None:
             asked = subprocess.run([*self._client, "--execute=SELECT 1"], check=False, capture_output=True)
