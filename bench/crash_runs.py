@@ -1,23 +1,28 @@
 """Kill a real process before, during and after every checkpoint of a turn; another one finishes it.
 
-    python -m bench.crash_runs                                  SQLite, in a folder of its own
+    python -m bench.crash_runs                                  SQLite, PostgreSQL, and DBOS on PostgreSQL
+    python -m bench.crash_runs --engine sql --database sqlite mariadb
     python -m bench.crash_runs --url postgresql://host/empty    a database that may be filled
 
 The turn remembers a fact, reads, and takes an action that a person approves. For every point of death:
 the fact is written once, what was completed is not done again, every model call of the run saw the
-same block (sha256), and a fact that was inserted while the process was dead is not in it.
+same block (sha256), and a fact that was inserted while the process was dead is not in it. With DBOS the
+turn is queued, and the other process is a worker that finds by itself that the first one is dead.
+Ends with 1 where one of that is not so.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +74,16 @@ STEPS: list[list[ToolCallPart] | str] = [
     "Shipped.",
 ]
 KILLED = 137
+LOST_AFTER = 1.0
+PROMISES = {
+    "died": "died there",
+    "finished": "finished by another",
+    "sequence": "same checkpoints",
+    "fact_once": "fact once",
+    "not_repeated": "nothing repeated",
+    "same_block": "same block",
+    "not_inserted": "later fact not in it",
+}
 
 
 class Killing:
@@ -83,8 +98,8 @@ class Killing:
     async def begin(self, run: Any, *, owner: str) -> Any:
         return KillingRun(await self._engine.begin(run, owner=owner), self._point)
 
-    async def claim(self, run_id: str, *, owner: str) -> Any:
-        return KillingRun(await self._engine.claim(run_id, owner=owner), self._point)
+    async def claim(self, run_id: str, **more: Any) -> Any:
+        return KillingRun(await self._engine.claim(run_id, **more), self._point)
 
 
 class KillingRun:
@@ -166,8 +181,8 @@ def fact(actor: str, key: str, text: str) -> StoreMemory:
 class Case:
     """One point of death, and the run that meets it."""
 
-    def __init__(self, url: str, folder: Path, point: tuple[str, str] | None) -> None:
-        self.url, self.point = url, point
+    def __init__(self, engine: str, url: str, folder: Path, point: tuple[str, str] | None) -> None:
+        self.engine, self.url, self.point = engine, url, point
         # An actor of its own for each case, so that they share a database and not their facts.
         self.name = "-".join(point).replace(":", ".") if point else "undisturbed"
         self.effects = folder / f"{self.name}.effects"
@@ -182,9 +197,8 @@ class Case:
 
     async def start(self) -> None:
         """Run the turn until it dies."""
-        async with Opened(self, self.point) as (_, _, runner):
-            await runner.start("Please ship o1.", ctx=self.ctx, run_id=self.name)
-            await self._finish(runner)
+        async with Opened(self, self.point, owner="first") as opened:
+            await self._carry(*opened[1:])
 
     async def insert(self) -> None:
         """Put a fact on file while nobody runs the turn, if the turn has resolved its digest."""
@@ -194,12 +208,14 @@ class Case:
 
     async def finish(self) -> None:
         """Finish the turn in another process."""
-        async with Opened(self) as (_, journal, runner):
-            if await journal.get(self.name) is None:
-                await runner.start("Please ship o1.", ctx=self.ctx, run_id=self.name)
-            await self._finish(runner)
+        async with Opened(self, owner="second") as opened:
+            await self._carry(*opened[1:])
 
-    async def _finish(self, runner: TurnRunner) -> None:
+    async def _carry(self, journal: SqlJournal, runner: TurnRunner) -> None:
+        if self.engine == "dbos":
+            await self._by_dbos(journal, runner)
+        elif await journal.get(self.name) is None:
+            await runner.start("Please ship o1.", ctx=self.ctx, run_id=self.name)
         result = await runner.resume(self.name)
         if result.status == "waiting":
             await runner.decide(self.name, "c3", approved=True)
@@ -207,6 +223,29 @@ class Case:
         if result.status != "done" or result.text != "Shipped.":
             print(f"{self.name}: the turn is {result.status}", file=sys.stderr)
             os._exit(1)
+        if self.engine == "dbos":
+            os._exit(0)  # closing DBOS takes its time, and there is nothing left to do
+
+    async def _by_dbos(self, journal: SqlJournal, runner: TurnRunner) -> None:
+        from onfile.runs.workers import DbosWorkers, WorkersConfig
+
+        config = WorkersConfig(
+            system_database_url=system_url(self.url),
+            executor_id=f"{self.name}-{runner.owner}",
+            poll_seconds=0.05,
+            sweep_seconds=0.1,
+        )
+        workers = DbosWorkers(runner, config)
+        await workers.launch()
+        if await journal.get(self.name) is None:
+            await workers.start("Please ship o1.", ctx=self.ctx, run_id=self.name)
+        deadline = time.monotonic() + 60
+        while (run := await journal.get(self.name)) is not None and run.status != "done":
+            if run.status == "waiting":
+                await workers.decide(self.name, "c3", approved=True)
+            if run.status == "failed" or time.monotonic() > deadline:
+                return
+            await asyncio.sleep(0.05)
 
     async def verdict(self) -> dict[str, Any]:
         """Tell what is true of the finished turn."""
@@ -226,7 +265,7 @@ class Case:
         wanted = {"model": 3 + (again == "llm"), "read": 1 + (again == "read"), "action": 1 + (again == "action")}
         return {
             "point": self.name,
-            "names": list(checkpoints) == NAMES,
+            "sequence": list(checkpoints) == NAMES,
             "fact_once": facts == 1 and checkpoints["tool:c1"]["recorded"] is True,
             "not_repeated": all(
                 sum(line.startswith(what) for line in lines) == count for what, count in wanted.items()
@@ -241,13 +280,18 @@ class Case:
 class Opened:
     """A provider, a journal and a runner on one engine, closed in the end."""
 
-    def __init__(self, case: Case, point: tuple[str, str] | None = None) -> None:
-        self._case, self._point = case, point
+    def __init__(self, case: Case, point: tuple[str, str] | None = None, *, owner: str = "bench") -> None:
+        self._case, self._point, self._owner = case, point, owner
 
     async def __aenter__(self) -> tuple[SqlMemoryProvider, SqlJournal, TurnRunner]:
         self._provider = SqlMemoryProvider.from_url(self._case.url)
         journal = SqlJournal(self._provider.engine)
-        runner = TurnRunner(assistant(self._provider, self._case.effects), Killing(journal, self._point))
+        runner = TurnRunner(
+            assistant(self._provider, self._case.effects),
+            Killing(journal, self._point),
+            owner=self._owner,
+            lost_after=LOST_AFTER,
+        )
         return self._provider, journal, runner
 
     async def __aexit__(self, *_: object) -> None:
@@ -297,22 +341,82 @@ def points() -> list[tuple[str, str] | None]:
     ]
 
 
-def main() -> int:
-    """Run the whole matrix and print one line per point."""
-    parser = argparse.ArgumentParser(description="Kill a turn at every point of its journal.")
-    parser.add_argument("--url", help="an empty database; a SQLite file of its own unless given")
-    parser.add_argument("--only", nargs="*", help="some points of death, such as during-tool.c1")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        url = options.url or f"sqlite+aiosqlite:///{folder}/runs.db"
-        cases = [Case(url, Path(folder), point) for point in points()]
-        verdicts = [died_and_finished(case) for case in cases if not options.only or case.name in options.only]
-    good = [all(value for key, value in one.items() if key not in ("point", "block")) for one in verdicts]
+def system_url(url: str) -> str:
+    """Where DBOS keeps its tables: in the same PostgreSQL database, or in a SQLite file beside."""
+    from sqlalchemy import make_url
+
+    parsed = make_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        return f"sqlite:///{parsed.database}.dbos"
+    return parsed.set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+def matrix(engine: str, database: str, url: str, folder: Path, only: Sequence[str] | None) -> dict[str, Any]:
+    """Kill a turn at every point on one engine and database; a line for each as it is judged."""
+    folder = Path(tempfile.mkdtemp(dir=folder))
+    cases = [Case(engine, url, folder, point) for point in points()]
+    cases = [case for case in cases if not only or case.name in only]
+    verdicts: list[dict[str, Any]] = []
+    for place, case in enumerate(cases, 1):
+        one = died_and_finished(case)
+        one["ok"] = all(one.get(promise) for promise in PROMISES)
+        verdicts.append(one)
+        mark = "ok " if one["ok"] else "BAD"
+        print(f"[{engine} {database} {place}/{len(cases)}] {mark} {case.name}", "" if one["ok"] else one, flush=True)
     blocks = {one.get("block") for one in verdicts}
-    for fine, one in zip(good, verdicts, strict=True):
-        print("ok " if fine else "BAD", one["point"], "" if fine else one)
-    print(f"{sum(good)} of {len(good)} points of death, {len(blocks)} block in all of them")
-    return 0 if all(good) and len(blocks) == 1 else 1
+    row = {promise: sum(bool(one.get(promise)) for one in verdicts) for promise in PROMISES}
+    good = sum(one["ok"] for one in verdicts)
+    return {
+        "engine": engine,
+        "database": database,
+        "points": len(cases),
+        "good": good,
+        "blocks": len(blocks),
+        "held": good == len(cases) > 0 and len(blocks) == 1,
+        **row,
+        "verdicts": verdicts,
+    }
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """The matrices, one line each."""
+    head = ["engine", "database", "points of death", *PROMISES.values(), "blocks"]
+    lines = [head, ["---"] * len(head)]
+    for row in rows:
+        kept = [row["engine"], row["database"], row["points"], *(row[promise] for promise in PROMISES), row["blocks"]]
+        lines.append([str(cell) for cell in kept])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def main() -> int:
+    """Run the matrices, print a line per point and a table, and answer 1 where a promise was broken."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--engine", nargs="+", choices=["sql", "dbos"], default=["sql", "dbos"])
+    parser.add_argument("--database", nargs="+", default=["sqlite", "postgresql"], help="sqlite, postgresql, mariadb")
+    parser.add_argument("--url", help="an empty database to use instead of those")
+    parser.add_argument("--only", nargs="*", help="some points of death, such as during-tool.c1")
+    parser.add_argument("--json", type=Path, help="where to keep the verdicts")
+    options = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    with contextlib.ExitStack() as open_:
+        folder = Path(open_.enter_context(tempfile.TemporaryDirectory()))
+        fresh = (lambda _: options.url) if options.url else None
+        for engine in options.engine:
+            for database in ["given"] if options.url else options.database:
+                if engine == "dbos" and database not in ("given", "postgresql"):
+                    continue  # several processes share runs through DBOS on PostgreSQL only
+                if fresh is None:
+                    from bench.databases import Databases
+
+                    fresh = open_.enter_context(Databases()).fresh
+                rows.append(matrix(engine, database, fresh(database), folder, options.only))
+    print(table(rows))
+    for row in rows:
+        print(f"{row['good']} of {row['points']} points of death, {row['blocks']} block in all of them")
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    return 0 if rows and all(row["held"] for row in rows) else 1
 
 
 if __name__ == "__main__":

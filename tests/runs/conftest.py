@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from onfile.provider import MemoryProvider
@@ -69,6 +70,15 @@ async def sql_url(request: pytest.FixtureRequest, kind: str) -> str:
     if kind == "postgres":
         return await servers.emptied(servers.by_driver(request.getfixturevalue("postgres_url"), "postgresql+asyncpg"))
     return await servers.emptied(servers.by_driver(request.getfixturevalue("mariadb_url"), "mysql+asyncmy"))
+
+
+async def without_dbos(url: str) -> str:
+    """The same database, without what DBOS keeps in it."""
+    engine = create_async_engine(url)
+    async with engine.begin() as conn:
+        await conn.execute(text("DROP SCHEMA IF EXISTS dbos CASCADE"))
+    await engine.dispose()
+    return url
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres", "mariadb"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.stores import servers
+from tests.runs.conftest import sql_url, without_dbos
 
 # One of each kind of death: around the digest, inside and after the fact's transaction, in a read
 # that is done again, with an approval just given, inside the transaction that ends the run.
@@ -22,9 +22,9 @@ POINTS = [
 ]
 
 
-def matrix(project: Path, *arguments: str) -> str:
+def matrix(project: Path, engine: str, url: str, *points: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "bench.crash_runs", *arguments, "--only", *POINTS],
+        [sys.executable, "-m", "bench.crash_runs", "--engine", engine, "--url", url, "--only", *points],
         cwd=project,
         capture_output=True,
         text=True,
@@ -35,14 +35,21 @@ def matrix(project: Path, *arguments: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
-def test_a_turn_killed_anywhere_is_finished_with_the_same_block_and_one_fact(project: Path):
-    assert matrix(project) == "6 of 6 points of death, 1 block in all of them"
+async def test_a_turn_killed_anywhere_is_finished_with_the_same_block_and_one_fact(project: Path, sqlite_url: str):
+    assert matrix(project, "sql", sqlite_url, *POINTS) == "6 of 6 points of death, 1 block in all of them"
 
 
-async def test_so_it_is_on_postgres(project: Path, postgres_url: str):
-    url = await servers.emptied(servers.by_driver(postgres_url, "postgresql+asyncpg"))
+@pytest.mark.parametrize("kind", ["postgres", "mariadb"])
+async def test_so_it_is_on_a_server(request: pytest.FixtureRequest, project: Path, kind: str):
+    url = await sql_url(request, kind)
 
-    assert matrix(project, "--url", url) == "6 of 6 points of death, 1 block in all of them"
+    assert matrix(project, "sql", url, *POINTS[1:4]) == "3 of 3 points of death, 1 block in all of them"
+
+
+async def test_so_it_is_where_dbos_gives_the_run_to_another_worker(request: pytest.FixtureRequest, project: Path):
+    url = await without_dbos(await sql_url(request, "postgres"))
+
+    assert matrix(project, "dbos", url, *POINTS[1::2]) == "3 of 3 points of death, 1 block in all of them"
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""The sequence table: for every kind of turn the names of its checkpoints, written out."""
+"""The sequence table: for every kind of turn the names of its checkpoints, written out, wherever they are kept."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import pytest
 
 from onfile.memory import Memory
 from onfile.runs.assistant import Assistant
-from onfile.runs.inline import InlineJournal
+from onfile.runs.journal import JournalEngine
 from onfile.runs.retrieval import Passage, Retrieval, Retrieve
 from onfile.runs.runner import TurnRunner
 from onfile.runs.tools import action_tool, read_tool
-from onfile.scopes import ScopeContext
 from onfile.skills import CodeSkills, skill
-from onfile.testing import InMemoryMemoryProvider
+from tests.runs.conftest import Place
 from tests.runs.script import CTX, Script, call, names, remember, value
 
 
@@ -41,22 +40,35 @@ class Shelf:
         return [Passage(text=f"about {request.query}", source="handbook")]
 
 
-class DownProvider(InMemoryMemoryProvider):
-    async def write(self, request):
-        raise ConnectionError(request.scope)
+def down(place: Place):
+    """A provider at the place, which cannot be written to and does not say so."""
+
+    class Down(type(place.provider)):
+        async def write(self, request):
+            raise ConnectionError(request.scope)
+
+        def within(self, transaction):
+            return self
+
+    return Down(place.engine) if place.engine is not None else Down()
 
 
 class Outcome:
-    def __init__(self, engine: InlineJournal, runner: TurnRunner, script: Script) -> None:
+    def __init__(self, engine: JournalEngine, runner: TurnRunner, script: Script) -> None:
         self.engine, self.runner, self.script = engine, runner, script
 
 
-async def turn(*steps, ctx: ScopeContext = CTX, **parts) -> Outcome:
-    script = Script(steps)
-    engine = InlineJournal()
-    runner = TurnRunner(Assistant(model=script.model(), base_prompt="BASE", **parts), engine)
-    await runner.start("How do we label a pallet?", ctx=ctx, run_id="r1")
-    return Outcome(engine, runner, script)
+@pytest.fixture
+def turn(place: Place):
+    """Start a turn at the place, wherever that keeps its journal."""
+
+    async def start(*steps, **parts) -> Outcome:
+        script = Script(steps)
+        runner = TurnRunner(Assistant(model=script.model(), base_prompt="BASE", **parts), place.journal)
+        await runner.start("How do we label a pallet?", ctx=CTX, run_id="r1")
+        return Outcome(place.journal, runner, script)
+
+    return start
 
 
 PLAIN = [
@@ -70,21 +82,21 @@ PLAIN = [
 ]
 
 
-async def test_a_plain_turn():
+async def test_a_plain_turn(turn):
     done = await turn("Two labels.")
 
     assert await names(done.engine) == PLAIN
 
 
-async def test_a_turn_without_memory_is_the_same_as_one_that_never_had_the_option():
+async def test_a_turn_without_memory_is_the_same_as_one_that_never_had_the_option(turn):
     without = await turn("Two labels.", memory=None, retrieval=None, skills=(), tools=(), asks=False)
 
     assert await names(without.engine) == PLAIN
     assert await value(without.engine, "run:prompt-stages") == {"stages": []}
 
 
-async def test_a_turn_with_memory():
-    done = await turn("Two labels.", memory=Memory(InMemoryMemoryProvider()))
+async def test_a_turn_with_memory(turn, place):
+    done = await turn("Two labels.", memory=Memory(place.provider))
 
     assert await names(done.engine) == [
         "persist:user",
@@ -99,7 +111,7 @@ async def test_a_turn_with_memory():
     assert await value(done.engine, "run:prompt-stages") == {"stages": ["memory"]}
 
 
-async def test_a_turn_with_retrieval():
+async def test_a_turn_with_retrieval(turn):
     done = await turn("Two labels.", retrieval=Retrieval(retriever=Shelf()))
 
     assert await names(done.engine) == [
@@ -114,7 +126,7 @@ async def test_a_turn_with_retrieval():
     ]
 
 
-async def test_a_turn_that_reads_a_skill():
+async def test_a_turn_that_reads_a_skill(turn):
     done = await turn([call("skill", name="label a pallet")], "Two labels.", skills=[CodeSkills(label_a_pallet)])
 
     assert await names(done.engine) == [
@@ -136,10 +148,10 @@ async def test_a_turn_that_reads_a_skill():
     assert (await value(done.engine, "tool:c1"))["message"] == "Print two labels."
 
 
-async def test_a_turn_with_everything_on():
+async def test_a_turn_with_everything_on(turn, place):
     done = await turn(
         "Two labels.",
-        memory=Memory(InMemoryMemoryProvider()),
+        memory=Memory(place.provider),
         retrieval=Retrieval(retriever=Shelf()),
         skills=[CodeSkills(label_a_pallet)],
         tools=[weather, ship],
@@ -178,14 +190,14 @@ READ = [
 ]
 
 
-async def test_a_turn_with_a_read():
+async def test_a_turn_with_a_read(turn):
     done = await turn([call("weather", city="Bonn")], "Rain.", tools=[weather])
 
     assert await names(done.engine) == READ
     assert (await value(done.engine, "persist:toolcall:c1"))["kind"] == "read"
 
 
-async def test_a_turn_with_two_reads_in_one_step():
+async def test_a_turn_with_two_reads_in_one_step(turn):
     done = await turn([call("weather", city="Bonn"), call("weather", "c2", city="Kiel")], "Rain.", tools=[weather])
 
     assert await names(done.engine) == [
@@ -207,7 +219,7 @@ async def test_a_turn_with_two_reads_in_one_step():
     ]
 
 
-async def test_a_turn_with_a_read_that_raises():
+async def test_a_turn_with_a_read_that_raises(turn):
     @read_tool
     def broken() -> str:
         """Never works."""
@@ -236,7 +248,7 @@ async def test_a_turn_with_a_read_that_raises():
 
 
 @pytest.mark.parametrize("approved", [True, False])
-async def test_a_turn_with_an_action_waits_for_a_persons_approval(approved: bool):
+async def test_a_turn_with_an_action_waits_for_a_persons_approval(turn, approved: bool):
     parked = await turn([call("ship", order="o1")], "Done.", tools=[ship])
 
     assert await names(parked.engine) == [
@@ -305,7 +317,7 @@ SKIPPED = "the default: the user skipped it"
     [(["south", None], [("south", "the user"), ("2", SKIPPED)]), (None, [("north", SKIPPED), ("2", SKIPPED)])],
     ids=["answered", "skipped"],
 )
-async def test_a_turn_that_asks_the_user(answers, settled):
+async def test_a_turn_that_asks_the_user(turn, answers, settled):
     parked = await turn([call("ask", questions=QUESTIONS)], "Thanks.", asks=True)
     pending = await parked.runner.pending("r1")
     assert pending is not None and pending.kind == "answer"
@@ -336,26 +348,24 @@ REMEMBERED = [
 ]
 
 
-async def test_a_turn_that_remembers():
-    provider = InMemoryMemoryProvider()
-
-    done = await turn([remember()], "Noted.", memory=Memory(provider))
+async def test_a_turn_that_remembers(turn, place):
+    done = await turn([remember()], "Noted.", memory=Memory(place.provider))
 
     assert await names(done.engine) == REMEMBERED
     assert (await value(done.engine, "persist:toolcall:c1"))["kind"] == "memory"
-    [entry] = await Memory(provider).read_back(CTX)
+    [entry] = await Memory(place.provider).read_back(CTX)
     assert (entry.text, entry.origin.run_id, entry.origin.author) == ("kilometres", "r1", "agent")
 
 
-async def test_a_turn_whose_remember_is_refused_carried_the_call_out():
-    done = await turn([remember(scope="global")], "I cannot.", memory=Memory(InMemoryMemoryProvider()))
+async def test_a_turn_whose_remember_is_refused_carried_the_call_out(turn, place):
+    done = await turn([remember(scope="global")], "I cannot.", memory=Memory(place.provider))
 
     assert await names(done.engine) == REMEMBERED
     assert "has no `scope`" in (await value(done.engine, "tool:c1"))["message"]
 
 
-async def test_a_turn_whose_provider_fails_tells_the_model_and_keeps_nothing():
-    done = await turn([remember()], "I could not.", memory=Memory(DownProvider()))
+async def test_a_turn_whose_provider_fails_tells_the_model_and_keeps_nothing(turn, place):
+    done = await turn([remember()], "I could not.", memory=Memory(down(place)))
 
     assert await names(done.engine) == [
         "persist:user",

@@ -23,7 +23,7 @@ from onfile.scopes import ScopeContext
 from onfile.stores import SqlMemoryProvider
 from onfile.stores.journals import agent_run_checkpoint, agent_thread_message
 from onfile.stores.schema import agent_memory
-from tests.runs.conftest import sql_url
+from tests.runs.conftest import sql_url, without_dbos
 
 WORKER = Path(__file__).parent / "worker_run.py"
 
@@ -108,14 +108,6 @@ async def floor_of(kind: str, url: str, folder: Path, system: str = "") -> Async
     await floor.setup()
     yield floor
     await floor.close()
-
-
-async def without_dbos(url: str) -> str:
-    engine = create_async_engine(url)
-    async with engine.begin() as conn:
-        await conn.execute(text("DROP SCHEMA IF EXISTS dbos CASCADE"))
-    await engine.dispose()
-    return url
 
 
 @pytest.fixture(params=["sql", "dbos"])
