@@ -44,6 +44,8 @@ from onfile.scopes import ScopeContext
 from onfile.stores import SqlMemoryProvider
 
 ACTORS, TENANTS, EACH = 500, 10, 20
+_SCOPES_AT_ONCE = 50
+_DRIVERS = ("aiosqlite", "asyncpg", "psycopg", "asyncmy")
 CORRECTED = 0.2
 _MOST = 1_000_000
 _NOW = datetime(2026, 9, 1, tzinfo=UTC)
@@ -60,10 +62,10 @@ def text_of(dice: random.Random) -> str:
     return " ".join(dice.choices(_WORDS, k=dice.randint(12, 24)))
 
 
-def stock() -> list[Fact]:
+def stock(actors: int) -> list[Fact]:
     """What is on file before the load: twenty facts at every scope."""
     dice = random.Random(7)
-    scopes = ["global", *(f"tenant:t{n}" for n in range(TENANTS)), *(f"actor:{actor(n)}" for n in range(ACTORS))]
+    scopes = ["global", *(f"tenant:t{n}" for n in range(TENANTS)), *(f"actor:{actor(n)}" for n in range(actors))]
     return [Fact(scope, f"key {n}", text_of(dice), _NOW) for scope in scopes for n in range(EACH)]
 
 
@@ -157,6 +159,7 @@ class Side:
     name: str
     kind: str
     """onfile, sync or async."""
+    actors: int
     write_ahead: bool = False
     """Switch the SQLite file to a write-ahead log first, which onfile does by itself."""
 
@@ -164,9 +167,9 @@ class Side:
         return Onfile(url) if self.kind == "onfile" else LangGraph(url, is_async=self.kind == "async")
 
 
-def sides(database: str, *, alone: bool) -> Iterator[Side]:
+def sides(database: str, *, actors: int, alone: bool) -> Iterator[Side]:
     """What is measured on a database."""
-    yield Side(database=database, name="onfile", kind="onfile")
+    yield Side(database=database, name="onfile", kind="onfile", actors=actors)
     peers = {"sqlite": "SqliteStore", "postgresql": "PostgresStore"}
     if alone or database not in peers:
         return
@@ -174,10 +177,11 @@ def sides(database: str, *, alone: bool) -> Iterator[Side]:
         print(f"left out: LangGraph's stores on {database} (the dependency group bench is not installed)")
         return
     for kind, prefix in (("sync", "LangGraph "), ("async", "LangGraph Async")):
-        yield Side(database=database, name=prefix + peers[database], kind=kind)
+        yield Side(database=database, name=prefix + peers[database], kind=kind, actors=actors)
     if database == "sqlite":
         for kind, prefix in (("sync", "LangGraph "), ("async", "LangGraph Async")):
-            yield Side(database=database, name=f"{prefix}{peers[database]}, WAL", kind=kind, write_ahead=True)
+            name = f"{prefix}{peers[database]}, WAL"
+            yield Side(database=database, name=name, kind=kind, actors=actors, write_ahead=True)
 
 
 class Worked(NamedTuple):
@@ -194,7 +198,7 @@ class Worked(NamedTuple):
     """How many a reader was answered."""
 
 
-async def write(store: Any, name: str, until: float) -> Worked:
+async def write(store: Any, name: str, actors: int, until: float) -> Worked:
     """Keep facts until it is time to stop."""
     dice = random.Random(name)
     done = Worked([], Counter(), {}, set(), 0)
@@ -203,7 +207,7 @@ async def write(store: Any, name: str, until: float) -> Worked:
         if written and dice.random() < CORRECTED:
             at = dice.choice(written)
         else:
-            at = (f"actor:{actor(dice.randrange(ACTORS))}", f"{name} {len(written)}")
+            at = (f"actor:{actor(dice.randrange(actors))}", f"{name} {len(written)}")
             written.append(at)
         text = text_of(dice)
         started = time.perf_counter()
@@ -218,14 +222,14 @@ async def write(store: Any, name: str, until: float) -> Worked:
     return done
 
 
-async def read(store: Any, name: str, until: float) -> Worked:
+async def read(store: Any, name: str, actors: int, until: float) -> Worked:
     """Read what turns read until it is time to stop."""
     dice = random.Random(name)
     spent: list[float] = []
     errors: Counter[str] = Counter()
     rows = 0
     while time.monotonic() < until:
-        number = dice.randrange(ACTORS)
+        number = dice.randrange(actors)
         started = time.perf_counter()
         try:
             found = await store.read([f"actor:{actor(number)}", f"tenant:t{number % TENANTS}", "global"])
@@ -251,7 +255,7 @@ def work(side: Side, url: str, name: str, seconds: float, pipe: Any) -> None:
         pipe.send("ready")
         pipe.recv()
         try:
-            return await (write if name.startswith("w") else read)(store, name, time.monotonic() + seconds)
+            return await (write if name.startswith("w") else read)(store, name, side.actors, time.monotonic() + seconds)
         finally:
             await store.aclose()
 
@@ -266,7 +270,7 @@ def prepare(side: Side, url: str, pipe: Any) -> None:
             with contextlib.closing(sqlite3.connect(str(make_url(url).database))) as file:
                 file.execute("PRAGMA journal_mode=WAL")
         store = side.opened(url)
-        await store.fill(stock())
+        await store.fill(stock(side.actors))
         await store.aclose()
 
     pipe.send(asyncio.run(preparing()))
@@ -278,8 +282,9 @@ def everything(side: Side, url: str, pipe: Any) -> None:
     async def reading() -> dict[tuple[str, str], list[str]]:
         store = side.opened(url)
         found: dict[tuple[str, str], list[str]] = {}
-        for number in range(ACTORS):
-            for scope, key, text in await store.read([f"actor:{actor(number)}"]):
+        scopes = [f"actor:{actor(number)}" for number in range(side.actors)]
+        for start in range(0, len(scopes), _SCOPES_AT_ONCE):
+            for scope, key, text in await store.read(scopes[start : start + _SCOPES_AT_ONCE]):
                 found.setdefault((scope, key), []).append(text)
         await store.aclose()
         return found
@@ -291,7 +296,9 @@ class Process:
     """A process and a pipe to it."""
 
     def __init__(self, target: Callable[..., None], *arguments: Any) -> None:
-        context = multiprocessing.get_context("spawn")
+        context = multiprocessing.get_context("forkserver")
+        # Imported once, for all of them.
+        context.set_forkserver_preload(["bench.load", *_DRIVERS])
         self.pipe, theirs = context.Pipe()
         self._process = context.Process(target=target, args=(*arguments, theirs))
         self._process.start()
@@ -378,6 +385,7 @@ def main() -> int:
     parser.add_argument("--writers", type=int, default=4)
     parser.add_argument("--readers", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--actors", type=int, default=ACTORS)
     parser.add_argument("--databases", nargs="+", default=list(NAMES), choices=NAMES)
     parser.add_argument("--url", help="an empty database to measure onfile on, instead of those")
     parser.add_argument("--alone", action="store_true", help="without LangGraph's stores")
@@ -385,14 +393,14 @@ def main() -> int:
     arguments = parser.parse_args()
     rows: list[dict[str, Any]] = []
     if arguments.url:
-        side = Side(database=make_url(arguments.url).drivername, name="onfile", kind="onfile")
+        side = Side(database=make_url(arguments.url).drivername, name="onfile", kind="onfile", actors=arguments.actors)
         rows.append(measure(side, arguments.url, arguments))
     else:
         with Databases() as databases:
             for database in installed(arguments.databases):
-                measured = sides(database, alone=arguments.alone)
+                measured = sides(database, actors=arguments.actors, alone=arguments.alone)
                 rows.extend(measure(side, databases.fresh(database), arguments) for side in measured)
-    load = {name: getattr(arguments, name) for name in ("writers", "readers", "seconds")}
+    load = {name: getattr(arguments, name) for name in ("writers", "readers", "seconds", "actors")}
     kept = {"machine": machine() | versions(), "load": load, "rows": rows}
     arguments.json.parent.mkdir(parents=True, exist_ok=True)
     arguments.json.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
