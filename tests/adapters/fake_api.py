@@ -144,31 +144,55 @@ def _json(arguments: Any) -> str:
 
 
 @contextmanager
-def fake_api(api: FakeAPI | None = None) -> Iterator[FakeAPI]:
-    api = api or FakeAPI()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            body = json.dumps(api.answer(self.path.partition("?")[0], sent)).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    api.url = f"http://127.0.0.1:{server.server_address[1]}"
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """A loopback server of the standard library's, by its address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield api
+        yield f"http://127.0.0.1:{server.server_address[1]}"
     finally:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+class Quiet(BaseHTTPRequestHandler):
+    """Answers JSON and writes no log."""
+
+    protocol_version = "HTTP/1.1"
+
+    def answer(self, body: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        return
+
+
+@contextmanager
+def published(body: bytes) -> Iterator[str]:
+    """A document that anybody can get, by its address."""
+
+    class Handler(Quiet):
+        def do_GET(self) -> None:
+            self.answer(body)
+
+    with serving(Handler) as address:
+        yield address
+
+
+@contextmanager
+def fake_api(api: FakeAPI | None = None) -> Iterator[FakeAPI]:
+    api = api or FakeAPI()
+
+    class Handler(Quiet):
+        def do_POST(self) -> None:
+            sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            self.answer(json.dumps(api.answer(self.path.partition("?")[0], sent)).encode())
+
+    with serving(Handler) as api.url:
+        yield api

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from .fake_api import FakeAPI, fake_api
+from .fake_api import FakeAPI, fake_api, published
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 PAGE = (EXAMPLES.parent / "docs" / "adapters.md").read_text("utf-8")
@@ -163,12 +163,39 @@ def test_the_django_site_of_the_page_migrates_and_serves(tmp_path: Path):
     assert done.stdout == "401 []\n", done.stderr
 
 
-def test_the_mcp_server_of_the_page_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_the_mcp_server_of_the_page_serves_whom_a_published_key_verifies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    # given a sign-in that publishes its key, and the example as it stands
     installed("fastmcp")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("JWKS_URL", "http://127.0.0.1:9/keys")
+    from fastmcp import Client
+    from fastmcp.server.auth.providers.jwt import RSAKeyPair
+    from joserfc.jwk import RSAKey
 
-    assert imported("mcp_server").server.name == "onfile"
+    from .test_mcp import called, listening, status, told
+
+    pair = RSAKeyPair.generate()
+    key = {**RSAKey.import_key(pair.public_key).as_dict(), "kid": "k1", "use": "sig", "alg": "RS256"}
+    monkeypatch.chdir(tmp_path)
+    with published(json.dumps({"keys": [key]}).encode()) as address:
+        monkeypatch.setenv("JWKS_URL", address)
+        example = imported("mcp_server")
+        await example.memory.provider.setup()
+
+        def token(audience: str = "onfile") -> str:
+            names = {"issuer": "https://login.example.com", "audience": audience}
+            return pair.create_token(subject="ana", additional_claims={"org": "acme"}, kid="k1", **names)
+
+        # when a client uses it with a token of hers
+        async with listening(example.server) as url:
+            async with Client(url, auth=token()) as client:
+                ok, message = await called(client, "remember", key="carrier", fact="by rail")
+                assert "[actor:ana] carrier: by rail" in await told(client)
+
+            # then a token for another service does not get in
+            assert await status(url, token("payroll")) == 401
+    assert ok and message.startswith("Recorded [actor:ana]")
+    await example.memory.provider.aclose()
 
 
 async def test_the_ag_ui_application_of_the_page_gives_each_person_their_own_deps(

@@ -21,7 +21,7 @@ needs("fastmcp")
 
 import httpx
 import uvicorn
-from fastmcp import Client
+from fastmcp import Client, FastMCP
 from fastmcp.client.transports import StdioTransport
 from fastmcp.exceptions import ToolError
 from fastmcp.server.auth import StaticTokenVerifier
@@ -194,14 +194,8 @@ def a_port() -> int:
 
 
 @asynccontextmanager
-async def served(memory: Memory) -> AsyncIterator[str]:
-    """The server on a loopback port, whose tokens name their person."""
-    tokens = {
-        f"token-of-{actor.id}": {"client_id": "host", "sub": actor.id, "tenant": actor.tenant_ref}
-        for actor in (ANA, BO)
-    }
-    tokens["token-of-a-program"] = {"client_id": "cron"}
-    server = memory_server(memory, actor=token_actor(tenant_claim="tenant"), auth=StaticTokenVerifier(tokens=tokens))
+async def listening(server: FastMCP) -> AsyncIterator[str]:
+    """A server on a loopback port."""
     port = a_port()
     app = server.http_app(stateless_http=True)
     http = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error"))
@@ -212,6 +206,19 @@ async def served(memory: Memory) -> AsyncIterator[str]:
     finally:
         http.should_exit = True
         await task
+
+
+@asynccontextmanager
+async def served(memory: Memory) -> AsyncIterator[str]:
+    """The server on a loopback port, whose tokens name their person."""
+    tokens = {
+        f"token-of-{actor.id}": {"client_id": "host", "sub": actor.id, "tenant": actor.tenant_ref}
+        for actor in (ANA, BO)
+    }
+    tokens["token-of-a-program"] = {"client_id": "cron"}
+    server = memory_server(memory, actor=token_actor(tenant_claim="tenant"), auth=StaticTokenVerifier(tokens=tokens))
+    async with listening(server) as url:
+        yield url
 
 
 async def status(url: str, token: str | None) -> int:
