@@ -56,6 +56,20 @@ def test_a_broken_promise_is_named_and_the_exit_code_is_1(onfile, name: str):
     assert "forget" in {result["capability"] for result in broken}
 
 
+@pytest.mark.parametrize(
+    ("factory", "reason"),
+    [
+        ("os:getcwd", "the factory answered a str, which lacks"),
+        ("json:loads", "the provider raised TypeError: loads()"),
+    ],
+)
+def test_a_factory_of_something_else_is_told_once_and_not_for_every_clause(onfile, factory: str, reason: str):
+    ended = onfile("conform", factory)
+
+    assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
+    assert reason in ended.err
+
+
 @pytest.mark.parametrize("given", ["nonsense", "no_such_module_here:make", "{name}:missing", "{name}:nothing", ":x"])
 def test_a_factory_that_cannot_be_called_is_one_sentence(onfile, name: str, given: str):
     ended = onfile("conform", given.format(name=name))

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -139,6 +140,63 @@ def test_a_member_given_twice_stops_the_import_with_its_line_and_name(onfile, st
     assert ended.err.splitlines()[0] == "line 2: text is given more than once"
     assert SECRET not in ended.err
     assert stored(db) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (json.dumps([json.loads(line())], indent=2).encode(), "the file is one JSON array; "),
+        (f"\n [{line()}, {line(key='b')}]".encode(), "the file is one JSON array; "),
+        (json.dumps(json.loads(line()), indent=2).encode(), "the file is JSON over several lines; "),
+        (line().encode("utf-16"), "the file is UTF-16; save it as UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_json_lines_is_told_as_what_it_is(onfile, content, reason):
+    ended = onfile("import", "-", "--db", "f.db", "--keep-going", stdin=content)
+
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert ended.err.startswith(f"onfile: {reason}")
+
+
+def test_of_very_many_bad_lines_a_hundred_are_told_and_the_document_has_all(onfile):
+    bad = "[1]\n" * 150
+
+    told = onfile("import", "-", "--db", "f.db", stdin=bad)
+    document = onfile("import", "-", "--db", "f.db", "--json", stdin=bad).json
+
+    assert told.err.splitlines()[99:101] == [
+        "line 100: the line must be a JSON object",
+        "and 50 bad lines more; --json lists them all",
+    ]
+    assert len(document["bad"]) == 150
+
+
+@pytest.mark.parametrize("command", [["import", "-"], ["erase", "--scope", "a"]])
+def test_a_closed_standard_input_is_told_in_a_sentence(command, on_file):
+    shell = 'exec "$@" <&-'
+    program = ["sh", "-c", shell, "sh", sys.executable, "-m", "onfile.cli", *command, "--db", on_file()]
+
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "unforeseen" not in done.stderr
+
+
+def test_an_export_that_is_told_to_end_leaves_the_last_file_whole_and_nothing_beside_it(
+    started, on_file, tmp_path: Path
+):
+    db = on_file(*(fact(f"question {number}", id=f"mem_{number}") for number in range(20_000)))
+    (tmp_path / "facts.jsonl").write_text("the last one")
+
+    running = started("export", "--db", db, "--out", "facts.jsonl")
+    deadline = time.monotonic() + 30
+    while not list(tmp_path.glob("facts.jsonl.*.part")) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    running.terminate()
+
+    assert running.wait(30) == 130
+    assert (tmp_path / "facts.jsonl").read_text() == "the last one"
+    assert not list(tmp_path.glob("*.part"))
 
 
 def test_keep_going_takes_the_good_lines_and_lists_the_bad_ones(onfile, stored):

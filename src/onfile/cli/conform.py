@@ -11,7 +11,7 @@ import typer
 from .failures import Failure
 from .loop import finish
 from .options import AsJson, explained
-from .output import console, counted, write_json
+from .output import console, counted, note, write_json
 
 if TYPE_CHECKING:
     from ..testing import ClauseResult, ConformReport
@@ -54,6 +54,8 @@ def conform(
                 "results": [_members(result) for result in report.results],
             }
         )
+    elif (reason := _one_reason(report)) is not None:
+        note(f"onfile: no clause could be tried, all {report.failed} for one reason: {reason}")
     else:
         _print_table(report)
     if report.failed:
@@ -96,6 +98,12 @@ def loaded(factory: str) -> Callable[[], Any]:
         msg = f"{factory} is a {type(found).__name__}; it must be a callable that answers a fresh one each time"
         raise Failure(msg)
     return found
+
+
+def _one_reason(report: "ConformReport") -> str | None:
+    """Answer why all clauses failed where it is the same reason: the factory's, and no clause's."""
+    reasons = {result.reason for result in report.results}
+    return reasons.pop() if len(reasons) == 1 and not report.passed else None
 
 
 def _members(result: "ClauseResult") -> dict[str, str]:

@@ -33,7 +33,12 @@ def embedder_named(name: str | None) -> "Embedder | None":
         raise Failure(msg)
     from ..recall import Embedder
 
-    made = loaded(name)()
+    make = loaded(name)
+    try:
+        made = make()
+    except Exception as error:  # noqa: BLE001  # somebody's factory may raise anything
+        msg = f"{name} made no embedder: {type(error).__name__}: {error}"
+        raise Failure(msg) from None
     if not isinstance(made, Embedder):
         msg = (
             f"{name} answered no embedder; it must answer an object with model, dimensions, embed_query "

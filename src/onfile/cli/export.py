@@ -1,11 +1,12 @@
 """`onfile export`: an operator's back-up, which an import puts back exactly."""
 
 import os
+import signal
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, NoReturn, TextIO
 
 import typer
 
@@ -61,19 +62,29 @@ def _replacing(out: Path) -> Generator[TextIO]:
     target = out if special else out.resolve()
     # Two exports to one file at once must not write into each other's.
     part = target if special else target.with_name(f"{target.name}.{os.getpid()}.part")
+    # Told to end, it must not leave somebody's facts in a file that nobody looks for.
+    before = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        stream = part.open("w", encoding="utf-8", newline="\n")
-    except OSError as error:
-        msg = f"{out} cannot be written: {(error.strerror or 'no such file').lower()}"
-        raise Failure(msg) from None
-    try:
-        with stream:
+        with _opened(part, out) as stream:
             yield stream
         if not special:
             part.replace(target)
     finally:
         if not special:
             part.unlink(missing_ok=True)
+        signal.signal(signal.SIGTERM, before)
+
+
+def _opened(part: Path, out: Path) -> TextIO:
+    try:
+        return part.open("w", encoding="utf-8", newline="\n")
+    except OSError as error:
+        msg = f"{out} cannot be written: {(error.strerror or 'no such file').lower()}"
+        raise Failure(msg) from None
+
+
+def _interrupt(signum: int, frame: object) -> NoReturn:  # noqa: ARG001  # the signature of a signal handler
+    raise KeyboardInterrupt
 
 
 def _own_scope(actor: str) -> str:

@@ -2,13 +2,13 @@
 
 import sys
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 import typer
 
 from .failures import Failure
 from .loop import finish
-from .options import AsJson, AtScopes, Database, RecordId, Tenant, explained, named_actor, named_scope
+from .options import AsJson, AtScopes, Database, RecordId, Tenant, explained, named_actor, named_author, named_scope
 from .output import console, counted, json_array, note, write, write_json
 
 if TYPE_CHECKING:
@@ -80,7 +80,10 @@ def publish(
     ],
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The fact, one line.", show_default=False)],
     *,
-    by: Annotated[str, typer.Option("--as", metavar="ACTOR", help="The person who states it, by id.")] = OPERATOR,
+    by: Annotated[
+        str,
+        typer.Option("--as", metavar="ACTOR", help="The person who states it, by id.", callback=named_author),
+    ] = OPERATOR,
     as_json: AsJson = False,
     db: Database = "",
 ) -> None:
@@ -310,7 +313,8 @@ async def _pin(db: str, id: str, *, pinned: bool, as_json: bool) -> None:  # noq
 
 
 def _ask(question: str) -> None:
-    if not sys.stdin.isatty():
+    stdin = cast("TextIO | None", sys.stdin)
+    if stdin is None or not stdin.isatty():
         msg = "deleting cannot be undone; say --yes where nobody can be asked"
         raise Failure(msg)
     if not typer.confirm(question, err=True):

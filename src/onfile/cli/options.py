@@ -54,6 +54,11 @@ def named_actor(value: str | None) -> str | None:
     )
 
 
+def named_author(value: str) -> str:
+    """Refuse nobody for the person who states a fact."""
+    return _told(value, option="--as", blank=not value, such="the person who states it by id, or leave --as out")
+
+
 def named_tenant(value: str | None) -> str | None:
     """Refuse an organisation without a name."""
     such = "the organisation, such as acme, or leave --tenant out"

@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, TextIO, cast
 
 import typer
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 LONG_FACT, LONG_KEY = 240, 64
 """What `Memory` allows by default: longer ones are kept, but a person could not write them again."""
 _NAMED = 20
+_BAD_SHOWN = 100
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -118,6 +119,8 @@ def _read(file: str, progress: "Progress") -> _Reading:
             content = line.removeprefix(_BOM) if number == 1 else line
             if not content.strip():
                 continue
+            if not reading.good and not reading.bad:
+                _refuse_other_formats(content)
             try:
                 reading.good.append((number, parse_line(content)))
             except LineRefused as refused:
@@ -125,10 +128,28 @@ def _read(file: str, progress: "Progress") -> _Reading:
     return reading
 
 
+def _refuse_other_formats(beginning: bytes) -> None:
+    """Say what a file is that is no JSON Lines, instead of naming each of its lines."""
+    if beginning.startswith((b"\xff\xfe", b"\xfe\xff")):
+        msg = "the file is UTF-16; save it as UTF-8"
+        raise Failure(msg)
+    start = b"".join(beginning.split())[:2]
+    if start in {b"[", b"[{"}:
+        msg = "the file is one JSON array; an import reads one object a line, as jq -c '.[]' FILE prints it"
+        raise Failure(msg)
+    if start == b"{":
+        msg = "the file is JSON over several lines; an import reads one object a line, as jq -c . FILE prints it"
+        raise Failure(msg)
+
+
 @contextmanager
 def _opened(file: str) -> "Generator[tuple[BinaryIO, int | None]]":
     if file == "-":
-        yield sys.stdin.buffer, None
+        stdin = cast("TextIO | None", sys.stdin)
+        if stdin is None:
+            msg = "standard input is closed; name a file, or send the lines through a pipe"
+            raise Failure(msg)
+        yield stdin.buffer, None
         return
     try:
         stream = Path(file).open("rb")  # noqa: SIM115  # closed below; only the opening is guarded here
@@ -225,8 +246,10 @@ def _tell(reading: _Reading, kept: _Kept | None, *, as_json: bool) -> None:
                 "without_vector": kept.without_vector if kept else 0,
             }
         )
-    for bad in reading.bad:
+    for bad in reading.bad[:_BAD_SHOWN]:
         note(f"line {bad.line}: {bad.reason}")
+    if len(reading.bad) > _BAD_SHOWN:
+        note(f"and {counted(len(reading.bad) - _BAD_SHOWN, 'bad line')} more; --json lists them all")
     for lines, what, most in ((long_facts, "fact", LONG_FACT), (long_keys, "key", LONG_KEY)):
         if lines and report:
             note(
