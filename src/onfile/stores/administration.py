@@ -18,6 +18,7 @@ from .erasures import at_scope, expired_by, with_id
 from .history import MemoryChange, MemoryDeletion, deletions_after, history_of
 from .restore import RestoreReport, put_back
 from .rows import StoredMemory, keepable_token, record_of, stored_of
+from .transactions import EVERY_SCOPE
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ..records import Actor
     from .history import Deletion
     from .keeping import Keeper
-    from .transactions import Database, Transaction
+    from .transactions import Database, Scopes, Transaction
 
 _PAGE = 500
 _MICROSECOND = timedelta(microseconds=1)
@@ -52,7 +53,7 @@ class SqlAdministration:
         async def work(conn: AsyncConnection) -> MemoryPage:
             return await page_of(conn, request)
 
-        return await self._database.read(work)
+        return await self._database.read(work, scopes=_scopes_of(request.scopes))
 
     async def get(self, id: str) -> StoredMemory | None:  # noqa: A002  # the record's own field name
         """Return one fact at whatever scope, or None for an unknown id."""
@@ -63,7 +64,7 @@ class SqlAdministration:
             row = (await conn.execute(statements.BY_ID, {"of_id": id})).first()
             return None if row is None else stored_of(row)
 
-        return await self._database.read(work)
+        return await self._database.read(work, scopes=EVERY_SCOPE)
 
     async def count(self) -> int:
         """Count all facts, at whatever scope."""
@@ -71,7 +72,7 @@ class SqlAdministration:
         async def work(conn: AsyncConnection) -> int:
             return (await conn.execute(statements.COUNT)).scalar_one()
 
-        return await self._database.read(work)
+        return await self._database.read(work, scopes=EVERY_SCOPE)
 
     async def edit(self, request: EditMemory) -> EditOutcome:
         """Give a record a person's new text, unless somebody changed it since that person saw it.
@@ -87,7 +88,7 @@ class SqlAdministration:
             raise WriteRefused(reason)
         if not keepable_token(request.id):
             return EditOutcome(status="not_found", record=None)
-        return await self._database.transact(lambda transaction: self._edit(transaction, request))
+        return await self._database.transact(lambda transaction: self._edit(transaction, request), scopes=EVERY_SCOPE)
 
     async def _edit(self, transaction: Transaction, request: EditMemory) -> EditOutcome:
         row = (await transaction.conn.execute(statements.HELD_BY_ID, {"of_id": request.id})).first()
@@ -106,7 +107,7 @@ class SqlAdministration:
 
     async def remove(self, *, id: str) -> bool:  # noqa: A002  # the record's own field name
         """Delete one fact at whatever scope, with all that was made of it; False for an unknown id."""
-        return keepable_token(id) and await self._erase(with_id(id), "removed") > 0
+        return keepable_token(id) and await self._erase(with_id(id), "removed", EVERY_SCOPE) > 0
 
     async def forget_all(self, *, actor: Actor) -> int:
         """Delete all facts at the actor's own scope, and answer how many there were.
@@ -115,7 +116,7 @@ class SqlAdministration:
             ScopeError: The actor is nobody.
         """
         own = actor_scope(actor)
-        return await self._erase(at_scope(own), "forgotten") if keepable_token(own) else 0
+        return await self._erase(at_scope(own), "forgotten", [own]) if keepable_token(own) else 0
 
     async def erase(self, *, scope: str, elevated: bool) -> int:
         """Delete all facts at one scope, for a person administering it, and answer how many there were.
@@ -134,10 +135,12 @@ class SqlAdministration:
         if not elevated:
             reason = "erasing a whole scope needs a person who may administer it; the host says who that is"
             raise WriteRefused(reason)
-        return await self._erase(at_scope(scope), "erased") if keepable_token(scope) else 0
+        return await self._erase(at_scope(scope), "erased", [scope]) if keepable_token(scope) else 0
 
-    async def _erase(self, condition: ColumnElement[bool], deletion: Deletion) -> int:
-        return await self._database.transact(lambda transaction: self._keeper.erase(transaction, condition, deletion))
+    async def _erase(self, condition: ColumnElement[bool], deletion: Deletion, scopes: Scopes) -> int:
+        return await self._database.transact(
+            lambda transaction: self._keeper.erase(transaction, condition, deletion), scopes=scopes
+        )
 
     async def expire(self, *, id: str, expires_at: datetime | None) -> bool:  # noqa: A002  # the record's own field name
         """Set when a fact stops being read, or None for never; a person's act. False for an unknown id.
@@ -161,7 +164,7 @@ class SqlAdministration:
             await after_row_set(transaction.conn, id)
             return True
 
-        return await self._database.transact(work)
+        return await self._database.transact(work, scopes=EVERY_SCOPE)
 
     async def history(self, id: str) -> Sequence[MemoryChange]:  # noqa: A002  # the record's own field name
         """Return what a record went through, oldest first; nothing where `history` is off or the record is gone."""
@@ -169,7 +172,7 @@ class SqlAdministration:
         async def work(conn: AsyncConnection) -> list[MemoryChange]:
             return await history_of(conn, id)
 
-        return await self._database.read(work) if keepable_token(id) else []
+        return await self._database.read(work, scopes=EVERY_SCOPE) if keepable_token(id) else []
 
     async def deletions(self, *, after: int = 0, size: int = 100) -> Sequence[MemoryDeletion]:
         """Return the bare facts of deletions, oldest first; nothing where `audit` is off."""
@@ -177,7 +180,7 @@ class SqlAdministration:
         async def work(conn: AsyncConnection) -> list[MemoryDeletion]:
             return await deletions_after(conn, after, size=size)
 
-        return await self._database.read(work)
+        return await self._database.read(work, scopes=EVERY_SCOPE)
 
     async def written_by(self, *, run_id: str) -> Sequence[StoredMemory]:
         """Return every fact that stands as this run recorded it, newest first."""
@@ -198,7 +201,7 @@ class SqlAdministration:
             old = await transaction.conn.execute(statements.DROP_RECEIPTS, {"before": now - keep_receipts})
             return SweepReport(expired=expired, receipts=old.rowcount)
 
-        return await self._database.transact(work)
+        return await self._database.transact(work, scopes=EVERY_SCOPE)
 
     async def export(self, *, scopes: Sequence[str] | None = None) -> AsyncIterator[StoredMemory]:
         """Stream every fact, ordered by scope and key identity; None means all scopes.
@@ -214,7 +217,7 @@ class SqlAdministration:
             async def work(conn: AsyncConnection, page: Any = page) -> list[Any]:
                 return list((await conn.execute(page)).all())
 
-            rows = await self._database.read(work)
+            rows = await self._database.read(work, scopes=_scopes_of(wanted))
             for row in rows:
                 yield stored_of(row)
             if len(rows) < _PAGE:
@@ -236,5 +239,11 @@ class SqlAdministration:
         return await self._database.transact(
             lambda transaction: put_back(
                 transaction, memories, on_conflict=on_conflict, ledger=self._keeper.ledger, now=self._keeper.now()
-            )
+            ),
+            scopes=EVERY_SCOPE,
         )
+
+
+def _scopes_of(wanted: Sequence[str] | None) -> Scopes:
+    """The scopes that were asked for, of those that a row can have; None is an operator's "all"."""
+    return EVERY_SCOPE if wanted is None else [scope for scope in wanted if keepable_token(scope)]

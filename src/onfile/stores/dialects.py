@@ -31,11 +31,16 @@ _EXTRAS = {"postgresql": "postgres", "mysql": "mysql", "mariadb": "mysql"}
 _LOGGING_NAME = "onfile"
 
 
-def database_of(engine: object) -> Database:
+def database_of(engine: object, *, row_level_security: bool = False) -> Database:
     """Answer how to work with the engine's database.
+
+    Args:
+        engine: SQLAlchemy's, of whatever driver.
+        row_level_security: Tell the database, in every transaction, which scopes it is about.
 
     Raises:
         TypeError: It is not an async engine, or one of a database that onfile does not know.
+        ValueError: Row-level security on a database that has none.
     """
     if not isinstance(engine, AsyncEngine):
         msg = (
@@ -43,10 +48,13 @@ def database_of(engine: object) -> Database:
             "sqlalchemy.ext.asyncio.create_async_engine, or call SqlMemoryProvider.from_url(url)"
         )
         raise TypeError(msg)
+    if engine.dialect.name == "postgresql":
+        return PostgresDatabase(engine, row_level_security=row_level_security)
+    if row_level_security:
+        msg = f"row-level security is PostgreSQL's, and this is {engine.dialect.name}; leave row_level_security out"
+        raise ValueError(msg)
     if engine.dialect.name == "sqlite":
         return SqliteDatabase(engine)
-    if engine.dialect.name == "postgresql":
-        return PostgresDatabase(engine)
     if engine.dialect.name in ("mysql", "mariadb"):
         return MysqlDatabase(engine)
     msg = f"onfile keeps facts in SQLite, PostgreSQL, MySQL and MariaDB, not in {engine.dialect.name}"

@@ -16,6 +16,7 @@ from ..recall.vectors import packed, unit
 from . import halfvec
 from .derived import drop_vectors, note_changes
 from .schema import MAX_CHARS, agent_memory
+from .transactions import EVERY_SCOPE
 from .vectors import BYTES, HALVES, row_of_vector
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class Embedding:
             return [_Text(*row) for row in (await conn.execute(without_at, named)).all()]
 
         try:
-            texts = await self._database.read(missing)
+            texts = await self._database.read(missing, scopes=scopes)
             if texts:
                 await self._keep(texts)
         except Exception as error:  # noqa: BLE001  # the next search tries again
@@ -171,8 +172,8 @@ class Embedding:
             if await halfvec.stands(transaction.conn):
                 await transaction.conn.run_sync(halfvec.move)
 
-        await self._database.transact(take_over)
-        done, total = 0, await self._database.read(count)
+        await self._database.transact(take_over, scopes=EVERY_SCOPE)
+        done, total = 0, await self._database.read(count, scopes=EVERY_SCOPE)
         yield ReindexProgress(done=done, total=total)
         while True:
 
@@ -180,7 +181,7 @@ class Embedding:
                 without = (await self.place(conn)).without
                 return [_Text(*row) for row in (await conn.execute(without, named)).all()]
 
-            texts = await self._database.read(missing)
+            texts = await self._database.read(missing, scopes=EVERY_SCOPE)
             if not texts:
                 return
             await self._keep(texts)
@@ -214,7 +215,7 @@ class Embedding:
             await conn.execute(place.keep, rows)
             await note_changes(conn, [(one.id, one.scope) for one in fresh])
 
-        await self._database.transact(work)
+        await self._database.transact(work, scopes=list({one.scope for one in texts}))
 
     def _check(self, vectors: Sequence[Sequence[float]], count: int) -> None:
         sizes = {len(vector) for vector in vectors}

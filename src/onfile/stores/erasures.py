@@ -54,9 +54,10 @@ async def _erase(
     for record in records:
         erasure = erasure_of(record_id=record.id, scope=record.scope, key=record.key)
         await erase_from_journals(transaction, erasure, now=now)
+    # Before the rows: where row-level security holds us to scopes, a history is in sight by its row.
+    await ledger.deleted(conn, ids, deletion, at=now)
     await conn.execute(delete(agent_memory).where(_IDS.in_(ids)))
     await after_text_removed(conn, [(record.id, record.scope) for record in records])
-    await ledger.deleted(conn, ids, deletion, at=now)
     transaction.removed_text = True
 
 

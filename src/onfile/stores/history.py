@@ -53,7 +53,8 @@ agent_memory_deletion = Table(
 
 _h, _d = agent_memory_history.c, agent_memory_deletion.c
 
-NOTE = insert(agent_memory_history)
+# Without asking for the new position: whoever may add to these may not be one who reads them.
+NOTE = insert(agent_memory_history).inline()
 HISTORY_OF = (
     select(
         _h.change,
@@ -70,7 +71,7 @@ HISTORY_OF = (
 """What one record went through, oldest first."""
 ERASE_HISTORY = delete(agent_memory_history).where(_h.memory_id.in_(bindparam("ids", expanding=True)))
 """All earlier texts of some records. Run also where history is off now: it may have been on."""
-AUDIT = insert(agent_memory_deletion)
+AUDIT = insert(agent_memory_deletion).inline()
 DELETIONS = (
     select(_d.position, _d.memory_id, _d.deletion, _d.deleted_at)
     .where(_d.position > bindparam("after"))

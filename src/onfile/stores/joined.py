@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
+from .sight import see
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from ..provider import MemoryProvider
-    from .transactions import Transaction
+    from .transactions import Scopes, Transaction
 
 T = TypeVar("T")
 
@@ -39,17 +41,26 @@ class JoiningProvider(Protocol):
 
 
 class JoinedDatabase:
-    """The database as one open transaction sees it."""
+    """The database as one open transaction sees it.
 
-    def __init__(self, transaction: Transaction) -> None:
+    Where row-level security holds it to scopes, the transaction stays held to the last ones asked
+    for: what its owner does after that with facts must set its own.
+    """
+
+    def __init__(self, transaction: Transaction, *, row_level_security: bool = False) -> None:
         self._transaction = transaction
+        self._row_level_security = row_level_security
 
-    async def read(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+    async def read(self, work: Callable[[AsyncConnection], Awaitable[T]], *, scopes: Scopes = ()) -> T:
         """Run the work on the transaction's connection."""
+        if self._row_level_security:
+            await see(self._transaction.conn, scopes)
         return await work(self._transaction.conn)
 
-    async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, scopes: Scopes = ()) -> T:
         """Run the work as a part of the transaction."""
+        if self._row_level_security:
+            await see(self._transaction.conn, scopes)
         return await work(self._transaction)
 
     async def create(self, metadata: MetaData) -> None:

@@ -11,7 +11,7 @@ from ..errors import WriteRefused
 from ..ids import new_id
 from ..scopes import actor_scope, check_actor
 from ..writes import Step, forgotten_since, judge_write, why_unkeepable
-from . import halfvec, statements
+from . import halfvec, row_security, statements
 from .administration import SqlAdministration
 from .derived import after_row_set
 from .dialects import build_engine, database_of
@@ -23,6 +23,7 @@ from .keeping import Keeper, utc_now
 from .rows import keepable_token, reader_for, receipt_digest, record_of, stored_of
 from .schema import key_identity, metadata
 from .search import ExplainedKey, Search
+from .transactions import EVERY_SCOPE
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
@@ -52,9 +53,11 @@ class SqlMemoryProvider(SqlAdministration):
         *,
         history: bool = False,
         audit: bool = False,
+        row_level_security: bool = False,
     ) -> None:
         self._engine = engine
-        self._database = database_of(engine)
+        self._database = database_of(engine, row_level_security=row_level_security)
+        self._row_level_security = row_level_security
         self._records = reader_for(engine.dialect)
         self._embedding = Embedding(self._database, embedder)
         self._search = Search(self._database, self._embedding)
@@ -63,7 +66,13 @@ class SqlMemoryProvider(SqlAdministration):
 
     @classmethod
     def from_url(
-        cls, url: str | URL, embedder: Embedder | None = None, *, history: bool = False, audit: bool = False
+        cls,
+        url: str | URL,
+        embedder: Embedder | None = None,
+        *,
+        history: bool = False,
+        audit: bool = False,
+        row_level_security: bool = False,
     ) -> SqlMemoryProvider:
         """Build a provider with an engine of its own, which `aclose()` disposes.
 
@@ -72,7 +81,7 @@ class SqlMemoryProvider(SqlAdministration):
         Raises:
             StoreError: The URL cannot be used; the message says why and holds no part of it.
         """
-        provider = cls(build_engine(url), embedder, history=history, audit=audit)
+        provider = cls(build_engine(url), embedder, history=history, audit=audit, row_level_security=row_level_security)
         provider._owns_engine = True
         return provider
 
@@ -85,6 +94,8 @@ class SqlMemoryProvider(SqlAdministration):
         """Make the tables that are missing. Run twice, or by eight processes at once, it is done once."""
         await self._database.create(metadata)
         await halfvec.set_up(self._database, self._engine.dialect.name)
+        if self._engine.dialect.name == "postgresql":
+            await row_security.confirm(self._database, wanted=self._row_level_security)
 
     async def aclose(self) -> None:
         """Finish what is under way, and dispose the engine if `from_url` built it."""
@@ -99,7 +110,7 @@ class SqlMemoryProvider(SqlAdministration):
         So that a fact is kept together with something else of yours in this database, or not at all.
         """
         joined = copy.copy(self)
-        joined._database = JoinedDatabase(transaction)
+        joined._database = JoinedDatabase(transaction, row_level_security=self._row_level_security)
         # Without the embedder, which must not be waited for under a lock, and with an index of its
         # own, which may see what is never committed.
         joined._embedding = Embedding(joined._database, None)
@@ -125,7 +136,7 @@ class SqlMemoryProvider(SqlAdministration):
                 records += self._records(await conn.execute(statements.AT_SCOPES, some))
             return records
 
-        return await self._database.read(work)
+        return await self._database.read(work, scopes=scopes)
 
     async def search(self, request: SearchMemories) -> Sequence[MemoryRecord]:
         """Return the records of the best keys, most relevant first, by words and, with an embedder, by vectors.
@@ -146,7 +157,9 @@ class SqlMemoryProvider(SqlAdministration):
         reason = why_unkeepable(scope=request.scope, key=request.key, text=request.text, origin=request.origin)
         if reason is not None:
             raise WriteRefused(reason)
-        step = await self._database.transact(lambda transaction: self._write(transaction, request))
+        step = await self._database.transact(
+            lambda transaction: self._write(transaction, request), scopes=[request.scope]
+        )
         if request.report is not None:
             request.report.unchanged = step.unchanged
             request.report.replaced = step.replaced
@@ -202,7 +215,7 @@ class SqlMemoryProvider(SqlAdministration):
         async def work(transaction: Transaction) -> bool:
             return await self._keeper.erase(transaction, with_id(request.id, scope=own), "forgotten") > 0
 
-        return await self._database.transact(work)
+        return await self._database.transact(work, scopes=[own])
 
     # An operator's acts: on no protocol that an agent is given.
 
@@ -221,7 +234,7 @@ class SqlMemoryProvider(SqlAdministration):
             await self._keeper.ledger.changed(transaction.conn, record_of(row), change, at=self._keeper.now())
             return True
 
-        return await self._database.transact(work)
+        return await self._database.transact(work, scopes=EVERY_SCOPE)
 
     async def explain(
         self, *, scopes: Sequence[str], query: str, limit: int = 20, others: int = 20

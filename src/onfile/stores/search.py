@@ -118,7 +118,7 @@ class Search:
             gaps = [scope for scope, index in zip(scopes, indexes, strict=True) if index.lacks_vectors]
             return [record for key in ranked for record in by_key.get(key.identity, ())], gaps
 
-        records, gaps = await self._database.read(work)
+        records, gaps = await self._database.read(work, scopes=scopes)
         if gaps:
             self._embedding.mend(gaps[:_SCOPES_AT_ONCE])
         return records
@@ -154,7 +154,7 @@ class Search:
                 )
             return explained
 
-        return await self._database.read(work)
+        return await self._database.read(work, scopes=scopes)
 
     async def _question(self, query: str, limit: int | None) -> Question:
         query = query[:_QUERY_CHARS]

@@ -12,6 +12,8 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from .crowd import Crowd
 from .failures import is_lost_race, spoken
+from .row_security import guard_new_tables
+from .sight import LOCK_SETUP, SEE_EVERYTHING, SETUP_LOCK, see
 from .transactions import Transaction
 
 if TYPE_CHECKING:
@@ -20,14 +22,14 @@ if TYPE_CHECKING:
     from sqlalchemy import MetaData
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+    from .transactions import Scopes
+
 T = TypeVar("T")
 
 _ATTEMPTS = 12
 _READS_AT_ONCE = 8
 _LONGEST_PAUSE = 0.5
 _SETUP_SECONDS = 60
-# Any number will do, as long as it is always the same: "onfile" in ASCII.
-_SETUP_LOCK = 0x6F6E66696C65
 
 
 class ServerDatabase:
@@ -37,8 +39,9 @@ class ServerDatabase:
         self._engine = engine
         self._crowd = Crowd(_READS_AT_ONCE)
 
-    async def read(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+    async def read(self, work: Callable[[AsyncConnection], Awaitable[T]], *, scopes: Scopes = ()) -> T:
         """Run the work on a connection of its own and hand the connection back."""
+        del scopes
 
         async def reading() -> T:
             async with self._engine.connect() as conn:
@@ -47,8 +50,9 @@ class ServerDatabase:
         async with self._crowd.door():
             return await spoken(reading())
 
-    async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, scopes: Scopes = ()) -> T:
         """Run the work as one transaction, from the start again where another writer got in between."""
+        del scopes
         return await spoken(self._transact(work))
 
     async def _transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
@@ -77,14 +81,47 @@ class ServerDatabase:
 
 
 class PostgresDatabase(ServerDatabase):
-    """PostgreSQL."""
+    """PostgreSQL, which can itself hold a transaction to its scopes."""
+
+    def __init__(self, engine: AsyncEngine, *, row_level_security: bool = False) -> None:
+        super().__init__(engine)
+        self._row_level_security = row_level_security
+
+    async def read(self, work: Callable[[AsyncConnection], Awaitable[T]], *, scopes: Scopes = ()) -> T:
+        """Run the work on a connection of its own, held to the scopes, and hand the connection back."""
+        if not (self._row_level_security and scopes):
+            return await super().read(work)
+
+        async def held(conn: AsyncConnection) -> T:
+            # One transaction whatever the engine's level: under AUTOCOMMIT the scopes would be forgotten
+            # as soon as they are set.
+            await conn.execution_options(isolation_level="READ COMMITTED")
+            await see(conn, scopes)
+            return await work(conn)
+
+        return await super().read(held)
+
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, scopes: Scopes = ()) -> T:
+        """Run the work as one transaction held to the scopes."""
+        if not (self._row_level_security and scopes):
+            return await super().transact(work)
+
+        async def held(transaction: Transaction) -> T:
+            await see(transaction.conn, scopes)
+            return await work(transaction)
+
+        return await super().transact(held)
 
     async def create(self, metadata: MetaData) -> None:
-        """Make the tables that are missing, one process at a time."""
+        """Make the tables that are missing, one process at a time, as closely guarded as those that are there."""
 
         async def make(transaction: Transaction) -> None:
-            await transaction.conn.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _SETUP_LOCK})
-            await transaction.conn.run_sync(metadata.create_all)
+            conn = transaction.conn
+            await conn.execute(LOCK_SETUP)
+            # An upgrade may have to move what is in the tables, and row-level security holds their owner too.
+            await conn.execute(text(SEE_EVERYTHING))
+            await conn.run_sync(metadata.create_all)
+            await conn.run_sync(guard_new_tables)
 
         await self.transact(make)
 
@@ -114,7 +151,7 @@ class MysqlDatabase(ServerDatabase):
         async def make() -> None:
             async with self._engine.connect() as conn:
                 # A lock of the session: DDL commits, so one of the transaction would not last.
-                name = {"lock": f"onfile setup {_SETUP_LOCK}", "seconds": _SETUP_SECONDS}
+                name = {"lock": f"onfile setup {SETUP_LOCK}", "seconds": _SETUP_SECONDS}
                 await conn.execute(text("SELECT GET_LOCK(:lock, :seconds)"), name)
                 try:
                     await conn.run_sync(metadata.create_all)

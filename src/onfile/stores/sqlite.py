@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine, MetaData
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+    from .transactions import Scopes
+
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
@@ -73,8 +75,9 @@ class SqliteDatabase:
         self._cleaning: asyncio.Task[None] | None = None
         self._unclean = False
 
-    async def read(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+    async def read(self, work: Callable[[AsyncConnection], Awaitable[T]], *, scopes: Scopes = ()) -> T:
         """Run the work on a connection of its own and hand the connection back."""
+        del scopes  # whoever may read the file may read all of it
         async with self._turn if self._alone else self._crowd.door():
             return await _to_its_end(spoken(self._read(work)))
 
@@ -82,8 +85,9 @@ class SqliteDatabase:
         async with self._engine.connect() as conn:
             return await work(conn)
 
-    async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, scopes: Scopes = ()) -> T:
         """Run the work under the database's write lock, taken before anything is read."""
+        del scopes
         async with self._turn:
             caller = _Caller()
             return await _to_its_end(spoken(self._transact(work, caller)), caller)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from enum import Enum
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -12,6 +14,19 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
 T = TypeVar("T")
+
+
+class Reach(Enum):
+    """How far an operator's act reaches: beyond any list of scopes."""
+
+    EVERY_SCOPE = "*"
+
+
+EVERY_SCOPE: Final = Reach.EVERY_SCOPE
+"""What an operator's act says instead of its scopes. No text of a scope can be mistaken for it."""
+
+Scopes = Sequence[str] | Literal[Reach.EVERY_SCOPE]
+"""The scopes whose rows a transaction is about."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,13 +39,17 @@ class Transaction:
 
 
 class Database(Protocol):
-    """How one kind of database does what every kind must do alike."""
+    """How one kind of database does what every kind must do alike.
 
-    async def read(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+    `scopes` are for a database that itself holds a transaction to them, by row-level security:
+    there work that names none sees no fact. Every other database leaves them to the statements.
+    """
+
+    async def read(self, work: Callable[[AsyncConnection], Awaitable[T]], *, scopes: Scopes = ()) -> T:
         """Run the work on a connection of its own and hand the connection back."""
         ...
 
-    async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, scopes: Scopes = ()) -> T:
         """Run the work as one transaction: all of it is kept, or none.
 
         Where another writer got in between, the work is run again from the start.
