@@ -17,6 +17,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import math
 import random
 import statistics
 import tempfile
@@ -38,6 +39,7 @@ from onfile.provider import SearchMemories
 from onfile.stores import SqlMemoryProvider
 from onfile.stores.derived import agent_memory_vector
 from onfile.stores.schema import agent_memory
+from onfile.stores.search import Search
 
 DIMENSIONS = 384
 LIMIT = 20
@@ -173,14 +175,21 @@ async def onfile_at(table: Table, where: str, url: str, made: Made, scopes: dict
     scope = next(iter(scopes))
     provider = SqlMemoryProvider.from_url(url, made)
     words = SqlMemoryProvider(provider.engine)
+    ways = [("onfile, words and vectors", provider), ("onfile, words only", words)]
     try:
         await provider.setup()
         for at, count in scopes.items():
             await fill_rows(provider, made, made.facts(at, count), embed=at == scope or count <= _ROWS)
         if provider.engine.dialect.name == "postgresql":
+            await provider.setup()  # moves what was filled in into pgvector's table
             async with provider.engine.connect() as conn:
-                await (await conn.execution_options(isolation_level="AUTOCOMMIT")).execute(text("ANALYZE"))
-        for name, one in (("onfile, words and vectors", provider), ("onfile, words only", words)):
+                await (await conn.execution_options(isolation_level="AUTOCOMMIT")).execute(text("VACUUM ANALYZE"))
+            ways = [
+                ("onfile, vectors in memory", holding(provider.engine, made, math.inf)),
+                ("onfile, vectors in PostgreSQL", holding(provider.engine, made, 0)),
+                ("onfile, words only", words),
+            ]
+        for name, one in ways:
 
             async def search(question: str, one: SqlMemoryProvider = one) -> None:
                 await one.search(SearchMemories(scopes=[scope], query=question, limit=LIMIT, ctx=CTX))
@@ -195,6 +204,13 @@ async def onfile_at(table: Table, where: str, url: str, made: Made, scopes: dict
                 table.add(where, f"raw SQL, {name}", await timed(call, questions))
     finally:
         await provider.aclose()
+
+
+def holding(engine: Any, made: Made, vectors: float) -> SqlMemoryProvider:
+    """A provider that holds so many vectors in memory, whatever the default."""
+    provider = SqlMemoryProvider(engine, made)
+    provider._search = Search(provider._database, provider._embedding, vectors_in_memory=vectors)
+    return provider
 
 
 async def peers_at(table: Table, where: str, made: Made, count: int) -> None:

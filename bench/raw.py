@@ -114,7 +114,7 @@ class RawPostgres:
                 await conn.execute(
                     text(
                         "SELECT m.id, m.scope, m.text FROM agent_memory m"
-                        " JOIN agent_memory_vector v ON v.memory_id = m.id ORDER BY m.scope"
+                        " JOIN agent_memory_halfvec v ON v.memory_id = m.id ORDER BY m.scope"
                     )
                 )
             ).all()

@@ -11,7 +11,6 @@ from .failures import Failure
 from .loop import finish
 from .options import AsJson, Database, explained
 from .output import counted, note, write, write_json
-from .rls import rls
 from .transfer import LONG_FACT, LONG_KEY
 from .vectors import hnsw
 
@@ -44,7 +43,6 @@ def add_to(application: typer.Typer) -> None:
         ("vacuum", vacuum),
         ("sweep", sweep),
         ("hnsw", hnsw),
-        ("rls", rls),
     ):
         commands.command(name, help=explained(command))(command)
     application.add_typer(

@@ -209,10 +209,11 @@ async def version_of(conn: AsyncConnection) -> str | None:
 
 
 def _fits(said: str) -> bool:
-    return _parsed(said) >= LEAST_VERSION
+    return parsed(said) >= LEAST_VERSION
 
 
-def _parsed(said: str) -> tuple[int, ...]:
+def parsed(said: str) -> tuple[int, ...]:
+    """Read a version's numbers."""
     return tuple(int(part) for part in said.split(".") if part.isdigit())
 
 

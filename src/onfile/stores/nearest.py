@@ -34,16 +34,17 @@ logger = logging.getLogger(__name__)
 
 _FIRST_DEPTH = 512
 _DEEPER = 8
-# An index is asked for so many times the keys wanted that what words add to the nearest is among them.
-_FEW = _FIRST_DEPTH // 4
+# An index is asked for a few times the keys wanted, so that what words add to the nearest is among them.
+_INDEX_DEPTH = 160
+_FEW = _INDEX_DEPTH // 4
 # So many vectors tell how cosines spread to within two hundredths.
 _SAMPLE = 2_000
-_MOST_EF = 1_000
 
 _HERE = "scope = :scope AND model = :model AND dimensions = :dimensions"
 _LIVING = "memory_id <> ALL(CAST(:expired AS text[]))"
-# In single precision with the question as it is, as a process that has the vectors does it.
-_COSINE = "-(CAST(embedding AS vector) <#> CAST(:question AS vector))"
+# In single precision with the question as it is, as a process that has the vectors does it. As a query
+# of its own, because a prepared statement's plan may otherwise read the question's text anew for each row.
+_COSINE = "-(CAST(embedding AS vector) <#> (SELECT CAST(:question AS vector)))"
 
 
 def _statement(sql: str) -> Any:
@@ -69,7 +70,8 @@ UNION ALL (SELECT 1, memory_id, cosine, 0, 0, 0 FROM compared ORDER BY cosine DE
 UNION ALL (SELECT 2, memory_id, cosine, 0, 0, 0 FROM compared WHERE memory_id = ANY(CAST(:ids AS text[])))
 """)  # noqa: S608  # put together from constants
 _OF_THESE = _statement(
-    f"SELECT memory_id, {_COSINE} FROM agent_memory_halfvec WHERE memory_id = ANY(CAST(:ids AS text[])) AND {_HERE}"  # noqa: S608  # put together from constants
+    f"SELECT memory_id, {_COSINE} FROM unnest(CAST(:ids AS text[])) AS these (id)"  # noqa: S608  # put together from constants
+    f" JOIN agent_memory_halfvec ON memory_id = these.id WHERE {_HERE}"
 )
 _INDEXED = _statement("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(:name)")
 # Until enough rows of this scope are found, in the order of their distance; for this transaction only.
@@ -164,10 +166,9 @@ async def _approach(
         told.floor, told.closed = None, True
         return
     marks = scope.index.vectors
-    depth = _FIRST_DEPTH
-    await conn.execute(_SETTINGS, {"ef": str(min(_MOST_EF, depth))})
-    rows = await _all(conn, _by_index(embedding.dimensions), scope.named | {"depth": depth})
-    if not isinstance(marks, VectorMarks) or len(rows) < min(depth, marks.count):
+    await conn.execute(_SETTINGS, {"ef": str(_INDEX_DEPTH)})
+    rows = await _all(conn, _by_index(embedding.dimensions), scope.named | {"depth": _INDEX_DEPTH})
+    if not isinstance(marks, VectorMarks) or len(rows) < min(_INDEX_DEPTH, marks.count):
         # The filter left too few of what the index found.
         scope.approximate = False
         await _tell(conn, scope, told, ask, limited=True)
@@ -208,7 +209,7 @@ def _by_index(dimensions: int) -> Any:
 SELECT memory_id, {_COSINE} FROM (
     SELECT memory_id, embedding FROM agent_memory_halfvec
     WHERE scope = :scope AND model = :model AND dimensions = {int(dimensions)} AND {_LIVING}
-    ORDER BY CAST(embedding AS halfvec({int(dimensions)})) <=> CAST(:question AS halfvec({int(dimensions)}))
+    ORDER BY CAST(embedding AS halfvec({int(dimensions)})) <=> (SELECT CAST(:question AS halfvec({int(dimensions)})))
     LIMIT :depth
 ) AS near
 """).bindparams(bindparam("model", type_=String(), literal_execute=True))  # noqa: S608  # numbers only

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -96,7 +97,7 @@ class Search:
         embedding: Embedding,
         *,
         cache: IndexCache | None = None,
-        vectors_in_memory: int = VECTORS_IN_MEMORY,
+        vectors_in_memory: float = VECTORS_IN_MEMORY,
     ) -> None:
         self._database = database
         self._embedding = embedding
@@ -118,7 +119,7 @@ class Search:
             gaps = [scope for scope, index in zip(scopes, indexes, strict=True) if index.lacks_vectors]
             return [record for key in ranked for record in by_key.get(key.identity, ())], gaps
 
-        records, gaps = await self._database.read(work, scopes=scopes)
+        records, gaps = await self._database.read(work)
         if gaps:
             self._embedding.mend(gaps[:_SCOPES_AT_ONCE])
         return records
@@ -154,7 +155,7 @@ class Search:
                 )
             return explained
 
-        return await self._database.read(work, scopes=scopes)
+        return await self._database.read(work)
 
     async def _question(self, query: str, limit: int | None) -> Question:
         query = query[:_QUERY_CHARS]
@@ -192,7 +193,7 @@ class Search:
             room -= len(index) if isinstance(index.vectors, VectorRows) else 0
         return indexes
 
-    async def _index(self, conn: AsyncConnection, scope: str, revision: int, room: int) -> ScopeIndex:
+    async def _index(self, conn: AsyncConnection, scope: str, revision: int, room: float) -> ScopeIndex:
         """Answer the scope's index at this revision or a later one.
 
         Where PostgreSQL can compare vectors, one that must be read anew holds its own only if there
@@ -248,12 +249,12 @@ class Search:
         if await self._embedding.place(conn) is HALVES:
             index.let_go_of_vectors()
 
-    async def _load(self, conn: AsyncConnection, scope: str, revision: int, room: int) -> ScopeIndex:
+    async def _load(self, conn: AsyncConnection, scope: str, revision: int, room: float) -> ScopeIndex:
         numpy, dimensions = self._embedding.numpy, self._embedding.dimensions
         elsewhere = False
-        if self._embedding.embedder is not None and await self._embedding.place(conn) is HALVES:
-            counted = await conn.execute(_AS_MANY_AS, {"at_scope": scope, "most": max(0, room) + 1})
-            elsewhere = counted.scalar_one() > max(0, room)
+        if self._embedding.embedder is not None and await self._embedding.place(conn) is HALVES and room < math.inf:
+            most = max(0, int(room))
+            elsewhere = (await conn.execute(_AS_MANY_AS, {"at_scope": scope, "most": most + 1})).scalar_one() > most
         index = ScopeIndex(revision=revision, dimensions=dimensions, numpy=numpy, vectors_elsewhere=elsewhere)
         reading = await self._reading(conn, elsewhere=elsewhere)
         after = ""
