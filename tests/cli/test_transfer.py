@@ -49,6 +49,20 @@ def test_what_is_exported_is_imported_exactly(onfile, stored, on_file, tmp_path:
     assert "キロ" in (tmp_path / "first.jsonl").read_text("utf-8")
 
 
+def test_a_fact_that_expires_does_so_after_an_import_as_before(onfile, stored):
+    gone, going = "2020-01-01T00:00:00Z", "2990-01-01T00:00:00Z"
+    lines = [line(expires_at=gone), line(key="b", expiresAt=going), line(key="c")]
+
+    onfile("import", "-", "--db", "f.db", stdin="\n".join(lines))
+    exported = onfile("export", "--db", "f.db").out
+    onfile("import", "-", "--db", "again.db", stdin=exported)
+
+    assert [json.loads(row).get("expires_at") for row in exported.splitlines()] == [going, None, gone]
+    assert stored("again.db") == stored("f.db")
+    assert "not read from 2990-01-01 00:00 on" in onfile("list", "--db", "again.db", "--actor", "ana").out
+    assert "units" not in onfile("turn", "--db", "again.db", "--actor", "ana").out
+
+
 def test_an_export_of_a_scope_is_that_scope_and_nothing_like_it(onfile, on_file):
     db = on_file(fact("a", scope="tenant:acme"), fact("b", scope="tenant:acme-corp"), fact("c", scope="tenant:ACME"))
 

@@ -55,14 +55,17 @@ records = st.builds(
 )
 
 
-@given(record=records, created_at=st.datetimes(timezones=st.just(UTC)))
-def test_what_is_written_is_read_back_exactly(record: MemoryRecord, created_at: datetime):
-    line = dump_line(record, created_at=created_at)
+moments = st.datetimes(timezones=st.just(UTC))
+
+
+@given(record=records, created_at=moments, expires_at=st.none() | moments)
+def test_what_is_written_is_read_back_exactly(record: MemoryRecord, created_at: datetime, expires_at: datetime | None):
+    line = dump_line(record, created_at=created_at, expires_at=expires_at)
 
     read = parse_line(line.encode())
 
     assert "\n" not in line
-    assert (record_of(read), read.created_at) == (record, created_at)
+    assert (record_of(read), read.created_at, read.expires_at) == (record, created_at, expires_at)
 
 
 names = st.sampled_from([*GOOD, "id", "origin", "updated_at", "pinned"]) | st.text()

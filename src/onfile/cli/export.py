@@ -101,7 +101,8 @@ async def _export(db: str, scopes: list[str] | None, stream: TextIO) -> int:
     written = 0
     async with opened(db) as provider:
         async for memory in provider.export(scopes=scopes):
-            stream.write(dump_line(memory.record, created_at=memory.created_at) + "\n")
+            line = dump_line(memory.record, created_at=memory.created_at, expires_at=memory.expires_at)
+            stream.write(f"{line}\n")
             written += 1
     stream.flush()
     return written

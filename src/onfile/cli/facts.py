@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 import typer
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from ..digest import OverriddenMemory
-    from ..records import MemoryRecord
     from ..stores import SqlMemoryProvider, StoredMemory
 
 OPERATOR = "operator"
@@ -187,7 +187,6 @@ def unpin(
 
 
 async def _list(db: str, scopes: list[str] | None, *, actor: str | None, tenant: str | None, as_json: bool) -> None:
-    from ..wire.lines import line_members
     from .database import opened
 
     async with opened(db) as provider:
@@ -195,13 +194,13 @@ async def _list(db: str, scopes: list[str] | None, *, actor: str | None, tenant:
         if as_json:
             with json_array() as put:
                 async for memory, beats in listed:
-                    put(line_members(memory.record, created_at=memory.created_at) | _overrides(beats))
+                    put(_members(memory) | _overrides(beats))
             return
         screen = console()
         count = 0
         async for memory, beats in listed:
             count += 1
-            shown = _described(memory.record, beats)
+            shown = _described(memory, beats)
             if screen.is_terminal:
                 screen.print(shown, soft_wrap=True)
             else:
@@ -226,17 +225,18 @@ async def _applying(
     from ..stores import StoredMemory
 
     ctx = ScopeContext(actor=Actor(id=actor, tenant_ref=tenant))
-    created = {memory.record.id: memory.created_at async for memory in provider.export(scopes=default_scopes(ctx))}
+    stored = {memory.record.id: memory async for memory in provider.export(scopes=default_scopes(ctx))}
     for entry in await Memory(provider).read_back(ctx):
-        yield StoredMemory(record=entry, created_at=created.get(entry.id, entry.updated_at)), entry.overrides
+        known = stored.get(entry.id) or StoredMemory(record=entry, created_at=entry.updated_at)
+        yield replace(known, record=entry), entry.overrides
 
 
 async def _publish(db: str, *, scope: str, key: str, text: str, by: str, as_json: bool) -> None:
     from ..memory import Memory
     from ..records import Actor
     from ..scopes import ScopeContext
+    from ..stores import StoredMemory
     from ..text import shown_id, shown_scope
-    from ..wire.lines import line_members
     from .database import opened
 
     async with opened(db, make=True) as provider:
@@ -247,11 +247,8 @@ async def _publish(db: str, *, scope: str, key: str, text: str, by: str, as_json
             raise Failure(outcome.error or "the fact was refused")
         stored = await provider.get(outcome.record.id)
     if as_json:
-        record = outcome.record
-        write_json(
-            line_members(record, created_at=stored.created_at if stored else record.updated_at)
-            | {"unchanged": outcome.unchanged}
-        )
+        known = stored or StoredMemory(record=outcome.record, created_at=outcome.record.updated_at)
+        write_json(_members(replace(known, record=outcome.record)) | {"unchanged": outcome.unchanged})
         return
     did = "already on file" if outcome.unchanged else "replaced" if outcome.replaced is not None else "on file"
     sys.stdout.write(f"{did} at [{shown_scope(scope)}]: {shown_id(outcome.record.id)}\n")
@@ -322,21 +319,30 @@ def _ask(question: str) -> None:
         raise Failure(msg)
 
 
+def _members(memory: "StoredMemory") -> dict[str, Any]:
+    from ..wire.lines import line_members
+
+    return line_members(memory.record, created_at=memory.created_at, expires_at=memory.expires_at)
+
+
 def _overrides(beats: "tuple[OverriddenMemory, ...]") -> dict[str, Any]:
     if not beats:
         return {}
     return {"overrides": [{"id": b.id, "scope": b.scope, "text": b.text, "author": b.author} for b in beats]}
 
 
-def _described(record: "MemoryRecord", beats: "tuple[OverriddenMemory, ...]") -> "Text":
+def _described(memory: "StoredMemory", beats: "tuple[OverriddenMemory, ...]") -> "Text":
     """Show a fact as the block does, with what only a person needs to know on the line below."""
     from rich.text import Text
 
     from ..text import shown_id, shown_scope, shown_text
 
+    record = memory.record
     said = "a person" if record.origin.author == "human" else "the agent"
-    pinned = ["pinned"] if record.pinned else []
-    about = [f"by {said}", f"{record.updated_at:%Y-%m-%d %H:%M}", *pinned, shown_id(record.id)]
+    about = [f"by {said}", f"{record.updated_at:%Y-%m-%d %H:%M}"]
+    about += ["pinned"] if record.pinned else []
+    about += [f"not read from {memory.expires_at:%Y-%m-%d %H:%M} on"] if memory.expires_at else []
+    about += [shown_id(record.id)]
     lines = Text.assemble(
         (f"[{shown_scope(record.scope)}] ", "cyan"),
         (shown_text(record.key), "bold"),

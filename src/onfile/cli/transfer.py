@@ -81,7 +81,8 @@ def import_facts(
     """Put facts on file from JSON Lines, all of them or none.
 
     A line is an object with scope, key, text and author ("human" or "agent"). It may add pinned, id, updated_at,
-    created_at and origin (thread_id, run_id, actor_ref), as 'onfile export' writes them; a time has a time zone.
+    created_at, expires_at and origin (thread_id, run_id, actor_ref), as 'onfile export' writes them; a time has a
+    time zone.
     This is an operator's restore: nobody's authority is asked, and what the lines say is kept exactly.
 
     With --embedder, facts get their vectors at once; otherwise 'onfile reindex' makes them later.
@@ -195,7 +196,8 @@ async def _restore(
     memories: list[StoredMemory] = []
     for _, line in lines:
         record = line.to_record(new_id=line.id or new_id(), now=now)
-        memories.append(StoredMemory(record=record, created_at=line.created_at or record.updated_at))
+        created_at = line.created_at or record.updated_at
+        memories.append(StoredMemory(record=record, created_at=created_at, expires_at=line.expires_at))
     async with opened(db, make=True, embedder=embedder) as provider:
         try:
             kept = _Kept(report=await provider.restore(memories, on_conflict=on_conflict))

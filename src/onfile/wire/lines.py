@@ -107,6 +107,7 @@ class FactLine(_Strict):
     id: _Token | None = None
     updated_at: _Moment | None = _either("updated_at", "updatedAt")
     created_at: _Moment | None = _either("created_at", "createdAt")
+    expires_at: _Moment | None = _either("expires_at", "expiresAt")
     origin: _OriginMember | None = None
 
     @model_validator(mode="after")
@@ -161,7 +162,7 @@ def parse_line(line: bytes | str) -> FactLine:
     return read
 
 
-def line_members(record: MemoryRecord, *, created_at: datetime) -> dict[str, Any]:
+def line_members(record: MemoryRecord, *, created_at: datetime, expires_at: datetime | None = None) -> dict[str, Any]:
     """Answer a record as the members of a line, in the order they are written; absent what is empty."""
     members: dict[str, Any] = {
         "scope": record.scope,
@@ -174,6 +175,8 @@ def line_members(record: MemoryRecord, *, created_at: datetime) -> dict[str, Any
     members["id"] = record.id
     members["updated_at"] = _utc(record.updated_at)
     members["created_at"] = _utc(created_at)
+    if expires_at is not None:
+        members["expires_at"] = _utc(expires_at)
     references = {
         "thread_id": record.origin.thread_id,
         "run_id": record.origin.run_id,
@@ -184,9 +187,9 @@ def line_members(record: MemoryRecord, *, created_at: datetime) -> dict[str, Any
     return members
 
 
-def dump_line(record: MemoryRecord, *, created_at: datetime) -> str:
+def dump_line(record: MemoryRecord, *, created_at: datetime, expires_at: datetime | None = None) -> str:
     """Write a record as the line that `parse_line` reads back to the same record, without a line break."""
-    return json.dumps(line_members(record, created_at=created_at), ensure_ascii=False)
+    return json.dumps(line_members(record, created_at=created_at, expires_at=expires_at), ensure_ascii=False)
 
 
 class _Members(list[tuple[str, Any]]):
@@ -235,6 +238,7 @@ _WORDS: Mapping[str, str] = {
 _SPELLINGS: Mapping[str, str] = {
     "updatedAt": "updated_at",
     "createdAt": "created_at",
+    "expiresAt": "expires_at",
     "origin.threadId": "origin.thread_id",
     "origin.runId": "origin.run_id",
     "origin.actorRef": "origin.actor_ref",
