@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -162,7 +163,11 @@ def test_a_person_reads_and_deletes_what_is_theirs_and_learns_of_nothing_else(da
     assert missing.status_code == never.status_code == 404 and missing.content == never.content
     wider = ask("delete", f"/agent/memories/{wide}", "ana")
     assert wider.status_code == 403 and wide not in wider.text
+    taken = [json.loads(line) for line in ask("get", "/agent/memory-export", "ana").content.splitlines()]
+    assert [line["text"] for line in taken] == ["lentils"]
     assert ask("delete", f"/agent/memories/{mine}", "ana").json() == {"forgotten": True}
+    assert ask("delete", "/agent/memories", "ana").json() == {"forgotten": 0}
+    assert ask("delete", "/agent/memories").status_code == 401
     assert {row.text for row in Fact.objects.all()} == {"tofu", "kilometres"}
 
 

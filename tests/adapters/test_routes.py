@@ -98,7 +98,7 @@ class Answers:
 
 
 def told(answer: httpx.Response) -> tuple[int, str, str, bytes]:
-    kept = answer.headers.get("cache-control", "")
+    kept = "; ".join(answer.headers.get(name, "") for name in ("cache-control", "content-disposition"))
     return answer.status_code, answer.headers["content-type"].partition(";")[0], kept, answer.content
 
 
@@ -117,6 +117,11 @@ def told(answer: httpx.Response) -> tuple[int, str, str, bytes]:
         ("DELETE", "/agent/memories/mem_mine%0A", "ana"),
         ("DELETE", "/agent/memories/a%2Fb%2Fc", "ana"),
         ("DELETE", "/agent/memories/%00", "ana"),
+        ("GET", "/agent/memory-export", None),
+        ("GET", "/agent/memory-export", "ana"),
+        ("DELETE", "/agent/memories", None),
+        ("DELETE", "/agent/memories", "ana"),
+        ("DELETE", "/agent/memories/", "ana"),
         ("GET", "/agent/memories", "a-text"),
         ("DELETE", "/agent/memories/mem_mine", "nameless"),
     ],
@@ -136,17 +141,19 @@ def test_a_store_that_fails_answers_alike_too():
     answers = Answers(Memory(BrokenProvider()))
     headers = {"X-Actor": "ana"}
 
-    expected = answers.fastapi("GET", "/agent/memories", headers)
+    for method, path in (("GET", "/agent/memories"), ("DELETE", "/agent/memories"), ("GET", "/agent/memory-export")):
+        expected = answers.fastapi(method, path, headers)
 
-    assert expected[0] == 500
-    assert answers.starlette("GET", "/agent/memories", headers) == expected
-    assert answers.flask("GET", "/agent/memories", headers) == expected
+        assert expected[0] == 500
+        assert answers.starlette(method, path, headers) == expected
+        assert answers.flask(method, path, headers) == expected
 
 
 def test_an_application_without_memory_has_nothing_on_file():
     answers = Answers(None)
 
-    for method, path in (("GET", "/agent/memories"), ("DELETE", "/agent/memories/x")):
+    asked = [("GET", "/agent/memories"), ("DELETE", "/agent/memories/x"), ("DELETE", "/agent/memories")]
+    for method, path in [*asked, ("GET", "/agent/memory-export")]:
         headers = {"X-Actor": "ana"}
         assert answers.starlette(method, path, headers) == answers.fastapi(method, path, headers)
 

@@ -1,4 +1,4 @@
-"""Flask: a blueprint by which a person reads and deletes what is on file about them."""
+"""Flask: a blueprint by which a person reads, downloads and deletes what is on file about them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from werkzeug.routing import BaseConverter
 
 from ..blocking import Blocking
 from ..records import Actor
-from ..wire.answers import NO_STORE, Answer, forget_answer, read_answer
+from ..wire.answers import Answer, export_answer, forget_all_answer, forget_answer, read_answer
 
 
 class _AnyText(BaseConverter):
@@ -21,7 +21,9 @@ class _AnyText(BaseConverter):
 
 
 def memory_blueprint(memory: Blocking, *, actor: Callable[[], Actor | None]) -> Blueprint:
-    """Build `GET /agent/memories` and `DELETE /agent/memories/<id>`: `app.register_blueprint(...)`.
+    """Build what `memory_router` builds for FastAPI: `app.register_blueprint(memory_blueprint(...))`.
+
+    `GET` and `DELETE /agent/memories`, `DELETE /agent/memories/<id>` and `GET /agent/memory-export`.
 
     Args:
         memory: The door for code without an event loop; one for the whole process.
@@ -44,10 +46,18 @@ def memory_blueprint(memory: Blocking, *, actor: Callable[[], Actor | None]) -> 
         thread = request.args.get("threadId")
         return _response(memory.run(forget_answer(memory.memory, id, calling=actor(), thread_id=thread, asked=actor)))
 
+    def forget_memories() -> Response:
+        return _response(memory.run(forget_all_answer(memory.memory, calling=actor(), asked=actor)))
+
+    def export_memories() -> Response:
+        return _response(memory.run(export_answer(memory.memory, calling=actor(), asked=actor)))
+
+    blueprint.add_url_rule("/agent/memory-export", view_func=export_memories, methods=["GET"])
     blueprint.add_url_rule("/agent/memories", view_func=read_memories, methods=["GET"])
+    blueprint.add_url_rule("/agent/memories", view_func=forget_memories, methods=["DELETE"])
     blueprint.add_url_rule("/agent/memories/<onfile_any_text:id>", view_func=forget_memory, methods=["DELETE"])
     return blueprint
 
 
 def _response(answer: Answer) -> Response:
-    return Response(answer.body, status=answer.status, mimetype=answer.media_type, headers=NO_STORE)
+    return Response(answer.body, status=answer.status, mimetype=answer.media_type, headers=dict(answer.headers))

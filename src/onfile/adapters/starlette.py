@@ -1,4 +1,4 @@
-"""Plain Starlette: the two routes by which a person reads and deletes what is on file about them."""
+"""Plain Starlette: the routes by which a person reads, downloads and deletes what is on file about them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from ..memory import Memory
 from ..records import Actor
-from ..wire.answers import NO_STORE, Answer, forget_answer, read_answer
+from ..wire.answers import Answer, export_answer, forget_all_answer, forget_answer, read_answer
 
 ActorOf = Callable[[Request], Awaitable[Actor | None] | Actor | None]
 
@@ -33,7 +33,9 @@ register_url_convertor("onfile_record_id", _AnyText())
 
 
 def memory_routes(memory: Memory | None, *, actor: ActorOf) -> list[Route]:
-    """Build `GET /agent/memories` and `DELETE /agent/memories/{id}`: `Starlette(routes=memory_routes(...))`.
+    """Build what `memory_router` builds for FastAPI: `Starlette(routes=memory_routes(...))`.
+
+    `GET` and `DELETE /agent/memories`, `DELETE /agent/memories/{id}` and `GET /agent/memory-export`.
 
     Args:
         memory: What to read from; None for an application without memory.
@@ -55,11 +57,19 @@ def memory_routes(memory: Memory | None, *, actor: ActorOf) -> list[Route]:
             await forget_answer(memory, record_id, calling=await calling(request), thread_id=thread, asked=actor)
         )
 
+    async def forget_memories(request: Request) -> Response:
+        return _response(await forget_all_answer(memory, calling=await calling(request), asked=actor))
+
+    async def export_memories(request: Request) -> Response:
+        return _response(await export_answer(memory, calling=await calling(request), asked=actor))
+
     return [
+        Route("/agent/memory-export", export_memories, methods=["GET"]),
         Route("/agent/memories", read_memories, methods=["GET"]),
+        Route("/agent/memories", forget_memories, methods=["DELETE"]),
         Route("/agent/memories/{id:onfile_record_id}", forget_memory, methods=["DELETE"]),
     ]
 
 
 def _response(answer: Answer) -> Response:
-    return Response(answer.body, status_code=answer.status, media_type=answer.media_type, headers=NO_STORE)
+    return Response(answer.body, status_code=answer.status, media_type=answer.media_type, headers=answer.headers)

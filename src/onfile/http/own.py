@@ -8,20 +8,16 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from ..errors import OnfileError
 from ..memory import Memory
-from ..provider import ListMemories, MemoryProvider
-from ..scopes import ScopeContext, actor_scope
-from ..wire.lines import dump_line
-from .problems import NO_STORE, documented
+from ..wire.answers import AS_A_FILE, JSON_LINES, NO_STORE, forget_all_answer, own_pieces
+from .problems import documented, response
 from .signed_in import NOT_NOW, NOT_SIGNED_IN, context_of, not_now
 
 _log = logging.getLogger("onfile.http")
 
-JSON_LINES = "application/jsonl"
-_LINES_AT_ONCE = 100
 _REFUSALS = documented(unauthorized=NOT_SIGNED_IN, internal_server_error=NOT_NOW)
 _LINES: dict[str, Any] = {
     "schema": {"type": "string"},
@@ -60,7 +56,7 @@ def add_own_routes(router: APIRouter, memory: Memory | None, actor: Callable[...
         ctx = context_of(calling, None, asked=actor)
         if isinstance(ctx, Response):
             return ctx
-        pieces = _nothing() if memory is None else _pieces(_own_lines(memory.provider, ctx))
+        pieces = _nothing() if memory is None else own_pieces(memory.provider, ctx)
         try:
             # Before the status is sent: a store that is away is a 500 and no file that breaks off.
             first = await anext(pieces, b"")
@@ -69,7 +65,7 @@ def add_own_routes(router: APIRouter, memory: Memory | None, actor: Callable[...
         return StreamingResponse(
             _sent(first, pieces),
             media_type=JSON_LINES,
-            headers={**NO_STORE, "Content-Disposition": 'attachment; filename="memories.jsonl"'},
+            headers={**NO_STORE, **AS_A_FILE},
         )
 
     @router.delete(
@@ -83,40 +79,7 @@ def add_own_routes(router: APIRouter, memory: Memory | None, actor: Callable[...
         calling: Annotated[Any, signed_in],
     ) -> Response:
         """Delete every fact held at your own scope and answer how many there were; there is no way back."""
-        ctx = context_of(calling, None, asked=actor)
-        if isinstance(ctx, Response):
-            return ctx
-        try:
-            count = 0 if memory is None else await memory.forget_all(ctx)
-        except OnfileError as error:
-            return not_now("forget", error)
-        return JSONResponse({"forgotten": count}, headers=NO_STORE)
-
-
-async def _own_lines(provider: MemoryProvider, ctx: ScopeContext) -> AsyncGenerator[str]:
-    own = actor_scope(ctx.actor)
-    # A store with an administrator's side knows when a key was first on file, and lists what has expired;
-    # it reads page by page.
-    export: Any = getattr(provider, "export", None)
-    if export is not None:
-        async for kept in export(scopes=[own]):
-            yield dump_line(kept.record, created_at=kept.created_at)
-        return
-    records = [one for one in await provider.list(ListMemories(scopes=(own,), ctx=ctx)) if one.scope == own]
-    for record in sorted(records, key=lambda one: one.key):
-        yield dump_line(record, created_at=record.updated_at)
-
-
-async def _pieces(lines: AsyncGenerator[str]) -> AsyncGenerator[bytes]:
-    """Put lines together to what is worth sending at once; never more than that is held."""
-    piece: list[str] = []
-    async for line in lines:
-        piece.append(f"{line}\n")
-        if len(piece) == _LINES_AT_ONCE:
-            yield "".join(piece).encode("utf-8", "replace")
-            piece.clear()
-    if piece:
-        yield "".join(piece).encode("utf-8", "replace")
+        return response(await forget_all_answer(memory, calling=calling, asked=actor))
 
 
 async def _nothing() -> AsyncGenerator[bytes]:

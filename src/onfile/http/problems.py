@@ -9,7 +9,8 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from ..wire import answers
-from ..wire.answers import NO_STORE, PROBLEM_JSON, Answer
+from ..wire.answers import NO_STORE as NO_STORE
+from ..wire.answers import PROBLEM_JSON, Answer
 
 
 class Problem(BaseModel):
@@ -28,7 +29,7 @@ def problem(status: int, detail: str) -> Response:
 
 def response(answer: Answer) -> Response:
     """Answer as Starlette has it."""
-    return Response(answer.body, status_code=answer.status, media_type=answer.media_type, headers=NO_STORE)
+    return Response(answer.body, status_code=answer.status, media_type=answer.media_type, headers=answer.headers)
 
 
 def documented(**details: str) -> dict[int | str, dict[str, Any]]:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import inspect
 import json
 import logging
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import OnfileError, ScopeError
+from ..provider import ListMemories
 from ..records import Actor
-from ..scopes import ScopeContext, check_actor
+from ..scopes import ScopeContext, actor_scope, check_actor
 from .entries import entries_json
+from .lines import dump_line
 
 if TYPE_CHECKING:
     from ..memory import Memory
+    from ..provider import MemoryProvider
 
 _log = logging.getLogger("onfile.http")
 
@@ -25,17 +29,21 @@ NOT_ON_FILE = "No such fact is on file about you."
 NOT_NOW = "What is on file could not be reached; nothing was changed."
 JSON = "application/json"
 PROBLEM_JSON = "application/problem+json"
+JSON_LINES = "application/jsonl"
 NO_STORE = {"Cache-Control": "no-store"}
 """What is on file about a person belongs in no cache."""
+AS_A_FILE = {"Content-Disposition": 'attachment; filename="memories.jsonl"'}
+_LINES_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A response, whatever the framework calls one; `NO_STORE` are its headers."""
+    """A response, whatever the framework calls one."""
 
     status: int
     body: bytes
     media_type: str = JSON
+    headers: Mapping[str, str] = field(default_factory=lambda: dict(NO_STORE))
 
 
 async def read_answer(memory: Memory | None, *, calling: object, thread_id: str | None, asked: object) -> Answer:
@@ -82,6 +90,59 @@ async def forget_answer(
         return problem(403, outcome.reason or NOT_ON_FILE)
     # One answer for what does not exist and for what this person may not know of.
     return problem(404, NOT_ON_FILE)
+
+
+async def forget_all_answer(memory: Memory | None, *, calling: object, asked: object) -> Answer:
+    """Delete every fact at the person's own scope and answer how many there were."""
+    ctx = person(calling, None, asked=asked)
+    if isinstance(ctx, Answer):
+        return ctx
+    try:
+        count = 0 if memory is None else await memory.forget_all(ctx)
+    except OnfileError as error:
+        return not_now("forget", error)
+    return Answer(status=200, body=json.dumps({"forgotten": count}, separators=(",", ":")).encode())
+
+
+async def export_answer(memory: Memory | None, *, calling: object, asked: object) -> Answer:
+    """Answer every fact at the person's own scope as one file, for frameworks that do not await a stream."""
+    ctx = person(calling, None, asked=asked)
+    if isinstance(ctx, Answer):
+        return ctx
+    try:
+        pieces = [] if memory is None else [piece async for piece in own_pieces(memory.provider, ctx)]
+    except OnfileError as error:
+        return not_now("export", error)
+    return Answer(status=200, body=b"".join(pieces), media_type=JSON_LINES, headers={**NO_STORE, **AS_A_FILE})
+
+
+async def own_pieces(provider: MemoryProvider, ctx: ScopeContext) -> AsyncGenerator[bytes]:
+    """Answer every fact at the actor's own scope as JSON lines, in pieces that are worth sending at once.
+
+    Never more than one of them is held.
+    """
+    piece: list[str] = []
+    async for line in _own_lines(provider, ctx):
+        piece.append(f"{line}\n")
+        if len(piece) == _LINES_AT_ONCE:
+            yield "".join(piece).encode("utf-8", "replace")
+            piece.clear()
+    if piece:
+        yield "".join(piece).encode("utf-8", "replace")
+
+
+async def _own_lines(provider: MemoryProvider, ctx: ScopeContext) -> AsyncGenerator[str]:
+    own = actor_scope(ctx.actor)
+    # A store with an administrator's side knows when a key was first on file, and lists what has expired;
+    # it reads page by page.
+    export: Any = getattr(provider, "export", None)
+    if export is not None:
+        async for kept in export(scopes=[own]):
+            yield dump_line(kept.record, created_at=kept.created_at, expires_at=kept.expires_at)
+        return
+    records = [one for one in await provider.list(ListMemories(scopes=(own,), ctx=ctx)) if one.scope == own]
+    for record in sorted(records, key=lambda one: one.key):
+        yield dump_line(record, created_at=record.updated_at)
 
 
 def person(calling: object, thread_id: str | None, *, asked: object) -> ScopeContext | Answer:
