@@ -69,3 +69,27 @@ def test_a_path_may_hold_what_a_url_may_not(onfile):
 
     assert Path("50% off? #1.db").exists()
     assert keys(onfile("list", "--json", "--db", "50% off? #1.db")) == ["units"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("publish", "--scope", "actor:ana", "--key", "units", "the-vault-opens-at-noon"),
+        ("erase", "--scope", "actor:ana", "--yes"),
+        ("forget", "mem_1", "--actor", "ana", "--yes"),
+        ("pin", "mem_1"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_database_that_may_only_be_read_is_listed_and_refuses_a_change_in_a_sentence(
+    onfile, on_file, stored, command
+):
+    db = on_file(fact("units", id="mem_1"))
+    read_only = f"sqlite:///file:{db}?mode=ro&uri=true"
+
+    listed, changed = onfile("list", "--db", read_only), onfile(*command, "--db", read_only)
+
+    assert "units" in listed.out
+    assert (changed.code, changed.out) == (2, "")
+    assert changed.err == "onfile: the database could not do it: the file may not be written to\n"
+    assert len(stored(db)) == 1

@@ -140,7 +140,7 @@ async def _in_words(step: Coroutine[Any, Any, T], place: Place) -> T:
     except OnfileError:
         raise
     except Exception as error:  # noqa: BLE001  # each driver has its own; all mean that the database cannot be used
-        why = _why_unreachable(error)
+        why = why_unusable(error)
     # Raised out here: the driver's error may quote the URL and its password.
     msg = f"the database {place} cannot be used: {why}"
     raise Failure(msg)
@@ -157,7 +157,7 @@ async def _driver_threads_ended() -> None:
 
 
 _SAID = {
-    "unable to open database file": "its folder does not exist or may not be written to",
+    "unable to open database file": "it or its folder does not exist, or may not be read and written",
     "file is not a database": "that file is no SQLite database",
     "readonly database": "the file may not be written to",
     "password authentication failed": "it refuses the user or the password",
@@ -175,8 +175,8 @@ _SAID = {
 }
 
 
-def _why_unreachable(error: BaseException) -> str:
-    """Recognise what drivers say, in our words: theirs may hold the URL."""
+def why_unusable(error: BaseException) -> str:
+    """Recognise what drivers say, in our words: theirs may hold the URL and quote rows."""
     chain: list[BaseException] = []
     step: BaseException | None = error
     while step is not None and step not in chain:

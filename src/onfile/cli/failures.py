@@ -29,6 +29,11 @@ def _words(error: Exception) -> str:
         return _usage(error, str(usage()))
     if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in NEEDED:
         return INSTALL
+    if type(error).__module__.startswith("sqlalchemy."):
+        # What passes a store: a connection that broke, a file that may not be written to.
+        from .database import why_unusable
+
+        return f"the database could not do it: {why_unusable(error)}"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     # Never `str(error)`: a driver's words may quote the row that it could not keep.
