@@ -17,6 +17,7 @@ from agent_framework import (
     BaseChatClient,
     ChatMiddlewareLayer,
     ChatResponse,
+    ChatResponseUpdate,
     Content,
     ContextProvider,
     FunctionInvocationLayer,
@@ -41,7 +42,14 @@ class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClien
         self.scripts = scripts
 
     def _inner_get_response(self, *, messages: Any, stream: bool, options: Any, **kwargs: Any) -> Any:
-        return self._said(messages, options)
+        if not stream:
+            return self._said(messages, options)
+
+        async def streamed() -> Any:
+            (said,) = (await self._said(messages, options)).messages
+            yield ChatResponseUpdate(role="assistant", contents=said.contents)
+
+        return self._build_response_stream(streamed())
 
     async def _said(self, messages: list[Message], options: Any) -> ChatResponse[Any]:
         start = max(place for place, told in enumerate(messages) if told.role == "user" and told.text)
@@ -232,3 +240,22 @@ async def test_arguments_that_are_no_object_of_strings_are_refused_in_words(sent
     assert await desk.turn(ANA, "hi") == "done"
 
     assert seen.results["c1"].startswith("Not recorded. ")
+
+
+async def test_a_streamed_turn_has_memory_and_waits_for_an_approval_as_well():
+    # given an agent that is streamed
+    scripts = Scripts()
+    seen = scripts.add("ship it", [remember("carrier", "by rail"), ship()], "shipped")
+    provider = CountingProvider(records=[fact()])
+    desk = AgentFrameworkDesk(Memory(provider), scripts)
+    session = session_of(ANA, "t1")
+
+    # when it waits and goes on
+    asked = await desk.agent.run("ship it", session=session, stream=True).get_final_response()
+    answers = [request.to_function_approval_response(approved=True) for request in asked.user_input_requests]
+    done = await desk.agent.run(Message("user", answers), session=session, stream=True).get_final_response()
+
+    # then both read the same block, resolved once
+    assert done.text == "shipped" and provider.asked == 1
+    assert len(seen.systems) == 2 and len(set(seen.systems)) == 1
+    assert not session.state["onfile_memory"]

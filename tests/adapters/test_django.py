@@ -238,3 +238,19 @@ def test_the_tables_are_the_app_s_own(database: Path):
     open_file.close()
 
     assert {"onfile_fact", "onfile_receipt"} <= names
+
+
+async def test_a_memory_on_an_async_store_serves_the_routes_on_the_server_s_own_event_loop(tmp_path: Path):
+    # given a memory whose connections belong to the loop that the server runs in
+    provider = SqlMemoryProvider.from_url(f"sqlite+aiosqlite:///{tmp_path}/other.db")
+    await provider.setup()
+    memory = Memory(provider)
+    await memory.publish(scope="actor:ana", key="lunch", text="lentils", ctx=CTX)
+
+    # when a person asks, under ASGI
+    with override_settings(ONFILE={**HOST, "MEMORY": memory}):
+        answers = [await AsyncClient().get("/agent/memories", headers={"X-Actor": name}) for name in ("ana", "bo")]
+
+    # then each sees their own
+    assert [[entry["text"] for entry in answer.json()] for answer in answers] == [["lentils"], []]
+    await provider.aclose()

@@ -15,10 +15,11 @@ needs("agents")
 from agents import Agent, RunConfig, Runner, RunState, function_tool, set_tracing_disabled
 from agents.items import ModelResponse
 from agents.models.interface import Model
+from agents.testing import ScriptedModel as OwnScriptedModel
 from agents.testing import assistant_message, function_call
 from agents.usage import Usage
 
-from onfile import Actor, Memory, ScopeContext
+from onfile import Actor, ListMemories, Memory, ScopeContext
 from onfile.adapters.openai_agents import AgentsMemory, MemoryContext
 from onfile.testing import InMemoryMemoryProvider
 from tests.facts import fact
@@ -196,3 +197,24 @@ async def test_arguments_that_are_no_object_of_strings_are_refused_in_words(sent
     assert await desk.turn(ANA, "hi") == "done"
 
     assert seen.results["c1"].startswith("Not recorded. ")
+
+
+async def test_a_streamed_turn_has_memory_as_well():
+    # given the SDK's own scripted model, which streams
+    call = function_call("remember", {"key": "carrier", "fact": "by rail"}, call_id="c1")
+    model = OwnScriptedModel([[call], [assistant_message("noted")]])
+    provider = CountingProvider(records=[fact()])
+    memory = AgentsMemory(Memory(provider), actor=ctx_of)
+    agent = Agent(name="desk", instructions="BASE", model=model, tools=[memory.tool])
+
+    # when a turn is streamed to its end
+    config = RunConfig(call_model_input_filter=memory.filter)
+    run = Runner.run_streamed(agent, "we ship by rail", context=Context(actor="ana"), run_config=config)
+    events = [event async for event in run.stream_events()]
+
+    # then both calls read the same block, and the fact was recorded
+    assert events and run.final_output == "noted" and provider.asked == 1
+    first, second = (told.system_instructions for told in model.calls)
+    assert first == second and "units: kilometres" in first
+    records = await provider.list(ListMemories(scopes=("actor:ana",), ctx=ScopeContext(actor=ANA)))
+    assert {record.text for record in records} == {"kilometres", "by rail"}
