@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import os
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from inspect import signature
 from pathlib import Path
@@ -117,6 +119,33 @@ def test_a_closed_one_says_so_and_closing_twice_is_fine():
 
     with pytest.raises(RuntimeError, match="closed"):
         memory.offer(CTX)
+
+
+def test_closing_lets_the_calls_of_other_threads_finish_and_leaves_none_waiting_for_ever():
+    began = threading.Event()
+
+    class Slow(InMemoryMemoryProvider):
+        closed = False
+
+        async def list(self, request):
+            began.set()
+            await asyncio.sleep(0.2)
+            assert not self.closed
+            return await super().list(request)
+
+        async def aclose(self):
+            self.closed = True
+
+    memory = Blocking(Memory(Slow(records=[fact()])))
+    with ThreadPoolExecutor() as pool:
+        under_way = pool.submit(memory.read_back, CTX)
+        began.wait(5)
+        memory.close()
+
+        assert len(under_way.result(5)) == 1
+    assert memory.memory.provider.closed
+    with pytest.raises(RuntimeError, match="closed"):
+        memory.read_back(CTX)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")

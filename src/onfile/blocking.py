@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import Future, wait
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from .scopes import ScopeContext
 
 T = TypeVar("T")
+
+STANDS_STILL = "this thread has an event loop, which would stand still; await the Memory itself here"
 
 
 class Blocking:
@@ -35,6 +38,7 @@ class Blocking:
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
         self._closed = False
+        self._under_way: set[Future[Any]] = set()
 
     def __enter__(self) -> Blocking:
         return self
@@ -51,18 +55,21 @@ class Blocking:
             RuntimeError: This thread has an event loop, which would stand still; or this was closed,
                 or used before the process forked.
         """
-        try:
-            loop = self._started()
-        except RuntimeError:
-            coroutine.close()
-            raise
         # The caller's context goes along: the current span of a trace, a request's log fields.
         context = copy_context()
 
         async def within() -> T:
-            return await loop.create_task(coroutine, context=context)
+            return await asyncio.get_running_loop().create_task(coroutine, context=context)
 
-        waiting = asyncio.run_coroutine_threadsafe(within(), loop)
+        try:
+            with self._lock:
+                loop = self._started()
+                waiting = asyncio.run_coroutine_threadsafe(within(), loop)
+                self._under_way.add(waiting)
+        except RuntimeError:
+            coroutine.close()
+            raise
+        waiting.add_done_callback(self._under_way.discard)
         try:
             return waiting.result()
         except BaseException:
@@ -121,41 +128,46 @@ class Blocking:
         self.run(self.memory.emit(name, **payload))
 
     def close(self) -> None:
-        """Close the provider, where it has `aclose()`, and end the thread. Once is enough, twice is fine."""
+        """Close the provider, where it has `aclose()`, and end the thread. Once is enough, twice is fine.
+
+        Calls of other threads that are under way are finished first; new ones are refused.
+        """
+        if self._loop is not None and _has_running_loop():
+            raise RuntimeError(STANDS_STILL)
         with self._lock:
             if self._closed:
                 return
-            loop, thread = self._loop, self._thread
-        if loop is not None and thread is not None and self._pid == os.getpid():
-            aclose = getattr(self.memory.provider, "aclose", None)
-            try:
-                if aclose is not None:
-                    self.run(aclose())
-            finally:
-                self._closed = True
-                loop.call_soon_threadsafe(loop.stop)
-                thread.join()
-                loop.close()
-        self._closed = True
+            self._closed = True
+            loop, thread, under_way = self._loop, self._thread, set(self._under_way)
+        if loop is None or thread is None or self._pid != os.getpid():
+            return
+        wait(under_way)
+        aclose = getattr(self.memory.provider, "aclose", None)
+        try:
+            if aclose is not None:
+                asyncio.run_coroutine_threadsafe(aclose(), loop).result()
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
 
     def _started(self) -> asyncio.AbstractEventLoop:
+        """Answer the loop, started if need be; the lock is held."""
         if _has_running_loop():
-            msg = "this thread has an event loop, which would stand still; await the Memory itself here"
+            raise RuntimeError(STANDS_STILL)
+        if self._closed:
+            msg = "this Blocking was closed; make another one"
             raise RuntimeError(msg)
-        with self._lock:
-            if self._closed:
-                msg = "this Blocking was closed; make another one"
-                raise RuntimeError(msg)
-            if self._loop is None:
-                self._pid = os.getpid()
-                self._loop = asyncio.new_event_loop()
-                # A daemon: a script that forgets to close must still end.
-                self._thread = threading.Thread(target=self._loop.run_forever, name="onfile-blocking", daemon=True)
-                self._thread.start()
-            elif self._pid != os.getpid():
-                msg = "this Blocking was used before the process forked; make one in each worker"
-                raise RuntimeError(msg)
-            return self._loop
+        if self._loop is None:
+            self._pid = os.getpid()
+            self._loop = asyncio.new_event_loop()
+            # A daemon: a script that forgets to close must still end.
+            self._thread = threading.Thread(target=self._loop.run_forever, name="onfile-blocking", daemon=True)
+            self._thread.start()
+        elif self._pid != os.getpid():
+            msg = "this Blocking was used before the process forked; make one in each worker"
+            raise RuntimeError(msg)
+        return self._loop
 
 
 def _has_running_loop() -> bool:
