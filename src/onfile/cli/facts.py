@@ -112,7 +112,9 @@ def forget(
         ),
     ],
     tenant: Tenant = None,
-    everything: Annotated[bool, typer.Option("--all", help="All facts at the actor's own scope, and no ID.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All facts at the actor's own scope, instead of an ID.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     as_json: AsJson = False,
     db: Database = "",
@@ -120,7 +122,8 @@ def forget(
     """Delete one fact, or all, for the person they are about: text, index and log, for good.
 
     The rule is the one of the person's own page: only what is held at the actor's own scope can be deleted,
-    nothing wider, and an id that the actor cannot see is as unknown as one that does not exist.
+    nothing wider, and an id that the actor cannot see is as unknown as one that does not exist. 'onfile erase' is for
+    an operator and any scope.
 
     Example: [bold]onfile forget mem_01KGENV700JV36Q7GS2BKFWKJD --actor ana --yes[/]
     """
@@ -151,7 +154,7 @@ def erase(
     as_json: AsJson = False,
     db: Database = "",
 ) -> None:
-    """Delete all facts at one scope, for good: an operator's act. The number is how many there were.
+    """Delete all facts at one scope, for good, and say how many there were: an operator's act.
 
     Example: [bold]onfile erase --scope tenant:acme --yes[/]
     """

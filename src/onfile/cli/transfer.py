@@ -80,10 +80,12 @@ def import_facts(
 ) -> None:
     """Put facts on file from JSON Lines, all of them or none.
 
-    A line is an object with scope, key, text and author ("human" or "agent"). It may add pinned, id, updated_at,
-    created_at, expires_at and origin (thread_id, run_id, actor_ref), as 'onfile export' writes them; a time has a
-    time zone.
-    This is an operator's restore: nobody's authority is asked, and what the lines say is kept exactly.
+    A line is an object such as {"scope": "actor:ana", "key": "units", "text": "miles", "author": "human"}, whose author
+    is "human" or "agent". It may add pinned, id, updated_at, created_at, expires_at and origin (thread_id, run_id,
+    actor_ref), as 'onfile export' writes them; a time has a time zone.
+
+    This is an operator's restore: nobody's authority is asked, and what the lines say is kept exactly. A fact that is
+    on file already stops it, unless --skip or --replace says which one stands.
 
     With --embedder, facts get their vectors at once; otherwise 'onfile reindex' makes them later.
 
