@@ -62,7 +62,7 @@ def holds(*promises: str) -> Callable[[Test], Test]:
     assert set(promises) <= set(PROMISES)
 
     def note(test: Test) -> Test:
-        test.promises = promises  # type: ignore[attr-defined]
+        test.promises = promises
         return test
 
     return note

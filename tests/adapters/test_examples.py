@@ -60,6 +60,8 @@ def test_the_page_shows_each_example_as_it_is():
     assert len(shown) == PAGE.count("```python") >= 9
     for name, code in shown:
         assert code == (EXAMPLES / f"{name}.py").read_text("utf-8"), name
+    # and what is shown is run, by a test below
+    assert {name for name, _ in shown} <= set(re.findall(r'"(\w+)"', Path(__file__).read_text("utf-8")))
 
 
 @pytest.mark.parametrize(
