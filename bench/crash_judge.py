@@ -122,7 +122,7 @@ class Judge:
         found: dict[tuple[str, str], list[Any]] = defaultdict(list)
         for row in rows:
             self.expect(row.id not in forgotten, "a forgotten fact is back", row)
-            if row.scope != f"actor:{SHARED}":
+            if row.scope != f"actor:{SHARED}" or row.key not in SHARED_KEYS:
                 found[(row.scope, row.key)].append(row)
         for at, one in stands.items():
             self.expect(len(found[at]) == 1, "an acknowledged write stands not once", (one, len(found[at])))
@@ -175,7 +175,7 @@ class Judge:
     async def _expect_revisions(self, rows: list[Any]) -> None:
         """Revisions were counted without a gap, and each fact is what one of them was about."""
         async with self._provider.engine.connect() as conn:
-            revisions = dict((await conn.execute(select(agent_memory_revision))).tuples().all())
+            revisions = {row.scope: row.revision for row in await conn.execute(select(agent_memory_revision))}
             changes: dict[str, dict[int, str]] = defaultdict(dict)
             for scope, revision, id_ in await conn.execute(select(agent_memory_change)):
                 changes[scope][revision] = id_
