@@ -77,6 +77,17 @@ async def test_a_person_deletes_all_of_their_own_and_the_count_is_the_count(prov
     ]
 
 
+@pytest.mark.parametrize("path", ["/agent/memories%0A", "/agent/memories%00", "/agent/memories%20", "/agent//memories"])
+async def test_a_path_that_is_only_nearly_the_one_deletes_nothing(path):
+    provider = InMemoryMemoryProvider(records=RECORDS)
+
+    async with client(Memory(provider)) as http:
+        answer = await http.delete(path)
+        left = (await http.get("/agent/memories")).json()
+
+    assert (answer.status_code, len(left)) == (404, 3)
+
+
 async def test_without_memory_there_is_nothing_to_take_along_or_to_delete():
     async with client(None) as http:
         assert (await http.get("/agent/memory-export")).content == b""

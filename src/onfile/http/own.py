@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, HTTPException, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response, StreamingResponse
 
@@ -76,9 +76,12 @@ def add_own_routes(router: APIRouter, memory: Memory | None, actor: Callable[...
         responses=_REFUSALS,
     )
     async def forget_memories(  # pyright: ignore[reportUnusedFunction]  # the decorator registers it
-        calling: Annotated[Any, signed_in],
+        request: Request, calling: Annotated[Any, signed_in]
     ) -> Response:
         """Delete every fact held at your own scope and answer how many there were; there is no way back."""
+        # A route also matches its path with a line break behind it, and a slip must not delete everything.
+        if request.scope["path"].endswith("\n"):
+            raise HTTPException(404)
         return response(await forget_all_answer(memory, calling=calling, asked=actor))
 
 
