@@ -34,6 +34,7 @@ from tests.facts import fact
 
 from .behaviour import ANA, AdapterBehaviour, holds, seam
 from .scripts import Scripts, remember
+from .scripts import ship as ship_call
 
 
 @dataclass
@@ -225,6 +226,28 @@ async def test_the_host_s_own_system_blocks_keep_their_cache_marks():
     base, block = told[0]
     assert base == marked
     assert block["type"] == "text" and block["text"].strip().startswith("<memory>")
+
+
+async def test_a_run_that_was_parked_before_the_agent_had_memory_finishes_without():
+    # given a run of an agent without memory, which waits for a person
+    scripts = Scripts()
+    seen = scripts.add("ship it", [ship_call()], [remember("carrier", "by rail")], "shipped")
+    saver, config = InMemorySaver(), {"configurable": {"thread_id": "t1"}}
+    waits = HumanInTheLoopMiddleware(interrupt_on={"ship": True})
+    model = ScriptedChat(scripts=scripts)
+    bare = create_agent(model, [ship], middleware=[waits], context_schema=Context, checkpointer=saver)
+    await bare.ainvoke({"messages": [HumanMessage("ship it")]}, config, context=Context(ANA), durability="sync")
+
+    # when the host has given it memory by the time it is approved
+    memory = Memory(InMemoryMemoryProvider(records=[fact()]))
+    done = await LangChainDesk(memory, scripts, saver=saver).go(
+        Command(resume={"decisions": [{"type": "approve"}]}), ANA, "t1"
+    )
+
+    # then it ends as it began, and a call that was never offered is told so
+    assert done["messages"][-1].text == "shipped"
+    assert "<memory>" not in "".join(seen.systems) and "remember" not in seen.offered[1]
+    assert seen.results["c1"].startswith("Not recorded.")
 
 
 @holds("killed")

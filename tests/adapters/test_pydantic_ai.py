@@ -322,3 +322,46 @@ def test_a_run_killed_in_its_second_model_call_recovers_with_the_same_bytes_unde
     systems = {*map(json.loads, (tmp_path / "told.jsonl").read_text().splitlines())}
     (system,) = systems
     assert "units: kilometres" in system and "label-a-pallet" in system
+
+
+async def test_over_ag_ui_a_tool_of_the_front_end_is_answered_in_a_run_with_a_digest_of_its_own():
+    # given an agent behind AG-UI, and a model that calls a tool of the browser's
+    needs("ag_ui", "starlette")
+    import httpx
+    from pydantic_ai.models.function import DeltaToolCall
+    from pydantic_ai.ui.ag_ui import AGUIAdapter
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
+    blocks: list[str] = []
+
+    async def stream(messages: list[Any], info: AgentInfo) -> AsyncIterator[Any]:
+        blocks.append(info.instructions or "")
+        answered = any(part.part_kind == "tool-return" for told in messages for part in told.parts)
+        yield "done" if answered else {0: DeltaToolCall(name="pick", json_args="{}", tool_call_id="c1")}
+
+    memory = Memory(InMemoryMemoryProvider())
+    capability = MemoryCapability(memory, actor=lambda ctx: ANA)
+    agent = Agent(FunctionModel(stream_function=stream), capabilities=[capability])
+
+    async def chat(request: Any) -> Any:
+        return await AGUIAdapter.dispatch_request(request, agent=agent)
+
+    tool = {"name": "pick", "description": "Pick one.", "parameters": {"type": "object", "properties": {}}}
+    sent = {"threadId": "t1", "runId": "r1", "state": {}, "tools": [tool], "context": [], "forwardedProps": {}}
+    said = {"id": "m1", "role": "user", "content": "hi"}
+    call = {"id": "c1", "type": "function", "function": {"name": "pick", "arguments": "{}"}}
+    answer = [
+        {"id": "m2", "role": "assistant", "toolCalls": [call]},
+        {"id": "m3", "role": "tool", "toolCallId": "c1", "content": "red"},
+    ]
+    transport = httpx.ASGITransport(Starlette(routes=[Route("/chat", chat, methods=["POST"])]))
+    async with httpx.AsyncClient(transport=transport, base_url="http://host") as browser:
+        # when the browser answers, and a fact was recorded in between
+        await browser.post("/chat", json={**sent, "messages": [said]})
+        await memory.publish(scope="actor:ana", key="units", text="miles", ctx=ScopeContext(actor=ANA))
+        done = await browser.post("/chat", json={**sent, "messages": [said, *answer]})
+
+    # then its answer is a run that sees it
+    assert "done" in done.text
+    assert "miles" not in blocks[0] and "miles" in blocks[1]

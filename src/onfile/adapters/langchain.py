@@ -19,7 +19,7 @@ from ..memory import Memory
 from ..records import Actor
 from ..remember import remember_tool
 from ..scopes import ScopeContext
-from .turn import OnError, Turns, context_of, keep, kept
+from .turn import WITHOUT_MEMORY, OnError, Turns, context_of, keep, kept
 
 _NAME = remember_tool().name
 
@@ -129,7 +129,10 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
 
     def _recorded(self, state: Any, runtime: Any) -> tuple[MemoryDigest, ScopeContext, str | None]:
         ctx = self._context(runtime)
-        recorded = cast("dict[str, Any]", state["onfile_memory"])
+        recorded = cast("dict[str, Any] | None", state.get("onfile_memory"))
+        if recorded is None:
+            # It was parked by an agent without memory, and finishes as it began.
+            return WITHOUT_MEMORY, ctx, None
         return kept(recorded, ctx), ctx, recorded.get("run")
 
     def _context(self, runtime: Any) -> ScopeContext:
