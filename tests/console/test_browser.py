@@ -1,114 +1,12 @@
 """The pages in a real browser, against a real `onfile serve --demo`: looked at, read aloud by axe, and used."""
 
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from importlib.util import find_spec
-from urllib.error import HTTPError, URLError
-from urllib.request import urlopen
 
 import pytest
 
-from tests.conftest import missing
+from tests.console.browsers import LOOKS, violations
 
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-)
 ANA = "actor=ana&tenant=acme"
-
-
-@pytest.fixture(scope="module")
-def browser(program) -> Iterator:
-    if find_spec("playwright") is None or find_spec("axe_playwright_python") is None:
-        missing("playwright with axe-playwright-python")
-    chromium = program("chromium", "chromium-browser", "google-chrome")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
-        yield launched
-        launched.close()
-
-
-@pytest.fixture(scope="module")
-def address(browser, tmp_path_factory) -> Iterator[str]:
-    """The address that a fresh `onfile serve --demo` prints."""
-    home = tmp_path_factory.mktemp("home")
-    command = [sys.executable, "-m", "onfile.cli", "serve", "--demo", "--port", "0"]
-    environment = {**os.environ, "HOME": str(home), "XDG_DATA_HOME": str(home)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as serving:
-        try:
-            printed = serving.stdout.readline().strip()
-            wait_for(printed.partition("?")[0])
-            yield printed
-        finally:
-            serving.send_signal(signal.SIGINT)
-            serving.wait(timeout=20)
-
-
-def wait_for(url: str) -> None:
-    for _ in range(200):
-        try:
-            urlopen(url, timeout=5)  # noqa: S310  # the address that our own process printed
-        except HTTPError as answer:
-            answer.close()
-            return
-        except URLError:
-            time.sleep(0.05)
-    pytest.fail("the server did not start")
-
-
-@pytest.fixture
-def opened(browser, address):
-    """Open pages in a browser of one's own, signed in; what the browser complained of fails the test."""
-    contexts, complaints = [], []
-
-    def open_page(path: str = "/", *, signed_in: bool = True, **settings):
-        context = browser.new_context(base_url=address.partition("/?")[0], **settings)
-        context.set_default_timeout(8_000)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: complaints.append(request.url) if not ours(request.url, address) else None)
-        if signed_in:
-            page.goto(address)
-        page.goto(path)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert [complaint for complaint in complaints if "401" not in complaint] == []
-
-
-def ours(url: str, address: str) -> bool:
-    return url.startswith((address.partition("?")[0], "data:"))
-
-
-def violations(page) -> list[str]:
-    from axe_playwright_python.sync_playwright import Axe
-
-    found = Axe().run(page).response["violations"]
-    return [f"{problem['id']}: {node['html'][:120]}" for problem in found for node in problem["nodes"]]
-
-
-LOOKS = {
-    "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 800}},
-    "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 800}},
-    "phone": {"color_scheme": "light", "viewport": {"width": 360, "height": 740}},
-}
 
 
 @pytest.mark.parametrize("look", LOOKS)

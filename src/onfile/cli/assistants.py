@@ -25,6 +25,10 @@ ModelName = Annotated[
 ]
 
 
+SECONDS_A_WORD = 0.01
+"""How slowly the script's words come where a person watches."""
+
+
 def can_run_turns() -> bool:
     """Tell whether the packages are there that turns need."""
     return find_spec("pydantic_ai") is not None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .assistants import ModelName, model_named, need_turns
+from .assistants import SECONDS_A_WORD, ModelName, model_named, need_turns
 from .embedders import EmbedderName, embedder_named
 from .failures import Failure
 from .options import ActorId, Database, Tenant, explained
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from ..console.conversations import Conversations
     from ..recall import Embedder
     from ..runs.assistant import Assistant
-
-_SECONDS_A_WORD = 0.02
-"""How slowly the script's words come where a person watches."""
 
 
 def add_to(application: typer.Typer) -> None:
@@ -111,4 +108,4 @@ async def _conversations(
 def _pace() -> float:
     import sys
 
-    return _SECONDS_A_WORD if sys.stdout.isatty() else 0.0
+    return SECONDS_A_WORD if sys.stdout.isatty() else 0.0

@@ -4,24 +4,39 @@ import os
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from .assistants import SECONDS_A_WORD, ModelName, can_run_turns, model_named
 from .failures import Failure
 from .loop import finish
 from .options import DATABASE_VARIABLE, Database, Tenant, explained
 from .output import note
 
 if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+    from ..console.conversations import Conversations
+    from ..memory import Memory
     from ..records import Actor
     from ..scopes import ScopeResolver
+    from ..stores import SqlMemoryProvider
 
 HOST, PORT = "127.0.0.1", 8377
 _NEEDED = ("fastapi", "uvicorn", "jinja2", "python_multipart")
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answering:
+    """Who answers in the chat."""
+
+    model: "Model | None"
+    demo: bool
 
 
 def add_to(application: typer.Typer) -> None:
@@ -46,12 +61,14 @@ def serve(
     port: Annotated[
         int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="The port; 0 takes a free one.")
     ] = PORT,
+    model: ModelName = None,
     browse: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     db: Database = "",
 ) -> None:
-    """Serve the pages on this machine: what is on file about a person, and what a turn of theirs would read.
+    """Serve the pages on this machine: what is on file about a person, what a turn of theirs reads, and a chat.
 
-    It prints one address with a token in it; without the token nothing is shown. Ctrl-C ends it.
+    It prints one address with a token in it; without the token nothing is shown. Ctrl-C ends it. Without --model a
+    script answers in the chat, and says so.
 
     Example: [bold]onfile serve --demo[/]
     """
@@ -62,6 +79,7 @@ def serve(
     if demo and db and db != os.environ.get(DATABASE_VARIABLE):
         msg = "--demo keeps its facts in a database of its own; leave --db out, or leave --demo out"
         raise Failure(msg)
+    answering = model_named(model)
     import signal
     from tempfile import TemporaryDirectory
 
@@ -75,7 +93,7 @@ def serve(
         actors = finish(_ready(db, demo=demo, actors=actor or [], tenant=tenant))
         if host not in _LOOPBACK:
             note("Whoever can reach this machine and has the address below can read and delete what is on file.")
-        _run(db, actors, demo=demo, host=host, port=free, browse=browse)
+        _run(db, actors, _Answering(model=answering, demo=demo), host=host, port=free, browse=browse)
 
 
 def _end(signum: int, frame: object) -> NoReturn:  # noqa: ARG001  # the signature of a signal handler
@@ -108,6 +126,10 @@ async def _ready(db: str, *, demo: bool, actors: list[str], tenant: str | None) 
     for one in named:
         check_actor(one)
     async with opened(db, make=True) as provider:
+        if can_run_turns():
+            from ..runs.sql import SqlJournal
+
+            await SqlJournal(provider.engine).setup()
         if demo:
             from ..demo import load_demo
 
@@ -115,7 +137,7 @@ async def _ready(db: str, *, demo: bool, actors: list[str], tenant: str | None) 
     return named
 
 
-def _run(db: str, actors: "list[Actor]", *, demo: bool, host: str, port: int, browse: bool) -> None:
+def _run(db: str, actors: "list[Actor]", answering: "_Answering", *, host: str, port: int, browse: bool) -> None:
     import secrets
 
     from ..console.app import create_app, run_server
@@ -127,14 +149,18 @@ def _run(db: str, actors: "list[Actor]", *, demo: bool, host: str, port: int, br
 
     # A second provider: connections belong to the event loop that opened them, and the server has its own.
     provider = SqlMemoryProvider.from_url(place_of(db).url)
-    resolver: ScopeResolver = demo_scopes if demo else default_scopes
+    resolver: ScopeResolver = demo_scopes if answering.demo else default_scopes
+    memory = Memory(provider, scopes=resolver)
     token = secrets.token_urlsafe(24)
-    title = "onfile demo" if demo else "onfile"
-    app = create_app(Memory(provider, scopes=resolver), token=token, actors=actors, title=title)
+    title = "onfile demo" if answering.demo else "onfile"
+    chat = _chat(memory, provider, answering) if can_run_turns() else None
+    app = create_app(memory, token=token, actors=actors, title=title, chat=chat)
+    until_then = app.router.lifespan_context
 
     @asynccontextmanager
-    async def closing(app: Any) -> AsyncGenerator[None]:  # noqa: ARG001  # the signature of a lifespan
-        yield
+    async def closing(app: Any) -> AsyncGenerator[None]:
+        async with until_then(app):
+            yield
         await provider.aclose()
 
     app.router.lifespan_context = closing
@@ -150,3 +176,11 @@ def _run(db: str, actors: "list[Actor]", *, demo: bool, host: str, port: int, br
         opening.daemon = True
         opening.start()
     run_server(app, host=host, port=port)
+
+
+def _chat(memory: "Memory", provider: "SqlMemoryProvider", answering: "_Answering") -> "Conversations":
+    from ..console.conversations import Conversations
+    from ..demo.assistant import SCRIPTED, demo_assistant
+
+    assistant = demo_assistant(memory, model=answering.model, books=answering.demo, seconds_a_word=SECONDS_A_WORD)
+    return Conversations(assistant, provider.engine, notice="" if answering.model is not None else SCRIPTED)

@@ -14,9 +14,8 @@ from ..console.threads import open_turn
 from ..console.watching import TurnEvent
 from ..console.words import call_words, failure_words
 from ..ids import new_id
-from ..runs.journal import Run, RunHeld
+from ..runs.journal import Run
 from ..runs.tools import read_questions
-from ..scopes import ScopeContext
 from ..text import shown_scope, shown_text
 from .failures import Failure
 from .output import console
@@ -41,7 +40,6 @@ Anything else is a message."""
 PROMPT = "you> "
 _YES = frozenset({"y", "yes", "approve", "ok"})
 _NO = frozenset({"n", "no", "reject"})
-_SECONDS_BETWEEN_LOOKS = 0.5
 # What would move a terminal's cursor or change its title: a model's words and facts are text.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -134,9 +132,12 @@ class Talk:
         if not line:
             return False
         if not command.startswith("/") or command.count("/") > 1:
-            run_id, ctx = new_id("run_"), ScopeContext(actor=self._actor, thread_id=self._thread)
+            run_id = new_id("run_")
             self._said_something = True
-            return self._turn(run_id, self._conversations.say(line, ctx=ctx, run_id=run_id, tell=self._screen.show))
+            work = self._conversations.say(
+                line, actor=self._actor, thread_id=self._thread, run_id=run_id, tell=self._screen.show
+            )
+            return self._turn(run_id, work)
         if command in ("/quit", "/exit"):
             return True
         if command == "/new":
@@ -213,21 +214,13 @@ class Talk:
                 self._screen.note(nothing)
             return False
         self._screen.note(f"The last turn was not finished; going on with it. You had said: {_plain(run.text)}")
-        return self._turn(run.id, self._take_over(run))
-
-    async def _take_over(self, run: Run) -> TurnResult:
-        """Carry a turn on once nobody else does."""
-        import asyncio
-
-        told = False
-        while True:
-            try:
-                return await self._conversations.carry_on(run.id, tell=self._screen.show, replay=True)
-            except RunHeld:
-                if not told:
-                    self._screen.note("Another process is answering it; waiting for that one.")
-                told = True
-                await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
+        work = self._conversations.take_over(
+            run.id,
+            tell=self._screen.show,
+            replay=True,
+            held=lambda: self._screen.note("Another process is answering it; waiting for that one."),
+        )
+        return self._turn(run.id, work)
 
     def _switch(self, thread: str) -> bool:
         before, self._thread = self._thread, thread
@@ -242,7 +235,7 @@ class Talk:
 
     def _show_memory(self) -> None:
         memory = self._conversations.assistant.memory
-        ctx = ScopeContext(actor=self._actor, thread_id=self._thread)
+        ctx = self._conversations.context(self._actor, self._thread)
         entries = self._loop.run(memory.read_back(ctx)) if memory is not None else ()
         for entry in entries:
             author = "a person stated it" if entry.origin.author == "human" else "the assistant's note"
@@ -261,7 +254,7 @@ class Talk:
 
     def _runs(self) -> list[Run]:
         runs = self._loop.run(self._conversations.threads.runs(self._thread, self._actor))
-        if runs == "not theirs":
+        if runs is None:
             msg = f"there is no conversation {shown_text(self._thread)} of this actor's; /threads lists those there are"
             raise Failure(msg)
         return list(runs)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvicorn
 from fastapi import FastAPI
@@ -18,17 +20,31 @@ from ..http.problems import problem
 from ..memory import Memory
 from ..records import Actor
 from .access import LOCAL_HOSTS, Doorkeeper
+from .no_chat import NoChat
 from .pages import Pages
+from .rendering import Rendering
+
+if TYPE_CHECKING:
+    from .chat import ChatPages
+    from .conversations import Conversations
 
 _STATIC = Path(__file__).parent / "static"
+_SECONDS_TO_END = 3
 _ANY_ADDRESS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  # recognised, not bound
 
 NO_PAGE = "There is no such page here."
 NOT_NOW = "What is on file could not be reached; nothing was changed."
 
 
-def create_app(memory: Memory, *, token: str | None, actors: Sequence[Actor], title: str = "onfile") -> FastAPI:
-    """Build the console: two pages, and the routes under `/agent` for the actor that the address names.
+def create_app(
+    memory: Memory,
+    *,
+    token: str | None,
+    actors: Sequence[Actor],
+    title: str = "onfile",
+    chat: Conversations | None = None,
+) -> FastAPI:
+    """Build the console: its pages, and the routes under `/agent` for the actor that the address names.
 
     Args:
         memory: What to show and to record in.
@@ -36,14 +52,16 @@ def create_app(memory: Memory, *, token: str | None, actors: Sequence[Actor], ti
             for the API. None lets everyone on this machine in.
         actors: Whom to offer in the list; the operator may name anybody else.
         title: What the pages call themselves.
+        chat: The conversations of the chat page, `setup()` being done; without them the page says what is missing.
     """
-    pages = Pages(memory, actors=actors, title=title)
+    frame = Rendering(actors=actors, title=title)
+    talk = _chat_pages(chat, frame)
     hosts = set(LOCAL_HOSTS)
 
     def refuse(request: Request, status: int, words: str) -> Response:
         if request.url.path.startswith("/agent/"):
             return problem(status, words)
-        return pages.refuse(request, status, words)
+        return frame.refuse(request, status, words)
 
     async def not_found(request: Request, error: Exception) -> Response:  # noqa: ARG001  # the signature of a handler
         return refuse(request, 404, NO_PAGE)
@@ -56,14 +74,32 @@ def create_app(memory: Memory, *, token: str | None, actors: Sequence[Actor], ti
         title=title,
         # The interactive documentation loads its scripts from elsewhere, which the policy forbids.
         openapi_url=None,
-        routes=list(pages.routes()),
+        routes=[*Pages(memory, frame).routes(), *talk.routes()],
+        lifespan=_stopping(talk),
         middleware=[Middleware(Doorkeeper, token=token, hosts=hosts, refuse=refuse)],
         exception_handlers={404: not_found, OnfileError: broken_promise},
     )
     app.state.hosts = hosts
-    app.include_router(memory_router(memory, actor=pages.chosen))
+    app.include_router(memory_router(memory, actor=frame.chosen))
     app.mount("/static", StaticFiles(directory=_STATIC), name="static")
     return app
+
+
+def _chat_pages(chat: Conversations | None, frame: Rendering) -> ChatPages | NoChat:
+    if chat is None:
+        return NoChat(frame)
+    from .chat import ChatPages  # what turns need is in another extra
+
+    return ChatPages(chat, frame)
+
+
+def _stopping(talk: ChatPages | NoChat) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncGenerator[None]:  # noqa: ARG001  # the signature of a lifespan
+        yield
+        await talk.stop()
+
+    return lifespan
 
 
 def run_server(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8377) -> None:
@@ -76,4 +112,13 @@ def run_server(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8377) -> No
     """
     app.state.hosts.add("*" if host in _ANY_ADDRESS else host.strip("[]").lower())
     # No access log: it would keep the token of the first address, and whose page was read.
-    uvicorn.run(app, host=host, port=port, log_level="warning", access_log=False, server_header=False)
+    uvicorn.run(
+        app,
+        host=host,
+        port=port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        # A reply that is being streamed does not keep the server from ending; its turn is kept.
+        timeout_graceful_shutdown=_SECONDS_TO_END,
+    )

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Any, cast
-from urllib.parse import quote, urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from ..digest import DigestEntry
@@ -17,33 +13,27 @@ from ..ids import new_id
 from ..memory import Memory
 from ..records import Actor
 from ..scopes import ScopeContext, actor_scope, resolve_scopes
+from .address import fields, named, read_actor, see
+from .rendering import Rendering
 from .turns import Turns
 from .views import beaten_view, counted, entry_view, grouped, legible
 
+_PAGES = {"turn": "/turn", "chat": "/chat"}
 _SAID = {
     "forgotten": "Deleted. It is no longer on file.",
     "missing": "That fact was not on file any more, so there was nothing to delete.",
     "expired": "That turn is no longer kept here. Send the message again.",
 }
-_HEADINGS = {401: "The token is missing", 404: "No such page", 500: "Out of reach"}
 
 
 class Pages:
     """The console's pages over one memory."""
 
-    def __init__(self, memory: Memory, *, actors: Sequence[Actor], title: str) -> None:
-        """Show `memory` to the operator, who may look as any of `actors` or as anyone they name."""
+    def __init__(self, memory: Memory, frame: Rendering) -> None:
+        """Show `memory` to the operator, in the frame that all pages share."""
         self._memory = memory
-        self._actors = tuple(actors)
+        self._frame = frame
         self._turns = Turns(memory)
-        self._templates = Environment(
-            loader=PackageLoader("onfile.console"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._templates.globals["brand"] = title  # pyright: ignore[reportArgumentType]  # jinja2 types only its own defaults
 
     def routes(self) -> list[Route]:
         """Answer the routes to mount."""
@@ -57,30 +47,23 @@ class Pages:
             Route("/turn/remember", self.remember, methods=["POST"]),
         ]
 
-    def chosen(self, request: Request) -> Actor | None:
-        """Answer the actor that the address names, else the first one known, else None."""
-        named = request.query_params.get("actor", "")
-        if named:
-            return Actor(id=named, tenant_ref=request.query_params.get("tenant") or None)
-        return self._actors[0] if self._actors else None
-
     async def choose(self, request: Request) -> Response:
         """Turn the form's choice into the address that shows it."""
-        page = "/turn" if request.query_params.get("page") == "turn" else "/"
+        page = _PAGES.get(request.query_params.get("page", ""), "/")
         typed = request.query_params.get("actor", "").strip()
         if typed:
-            return _see(page, Actor(id=typed, tenant_ref=request.query_params.get("tenant", "").strip() or None))
-        return _see(page, _read_actor(request.query_params.get("known", "")))
+            return see(page, Actor(id=typed, tenant_ref=request.query_params.get("tenant", "").strip() or None))
+        return see(page, read_actor(request.query_params.get("known", "")))
 
     async def on_file(self, request: Request) -> Response:
         """Show everything that is on file about the chosen actor."""
-        actor = self.chosen(request)
+        actor = self._frame.chosen(request)
         if actor is None:
-            return self._render("on_file.html", page="file", actor=None, said="", groups=[], counts=None)
+            return self._frame.render("on_file.html", page="file", actor=None, said="", groups=[], counts=None)
         ctx = ScopeContext(actor=actor)
         entries = await self._memory.read_back(ctx)
         scopes = await resolve_scopes(self._memory.scopes, ctx)
-        return self._render(
+        return self._frame.render(
             "on_file.html",
             page="file",
             actor=actor,
@@ -91,30 +74,30 @@ class Pages:
 
     async def confirm(self, request: Request) -> Response:
         """Ask once before deleting, and say what applies afterwards."""
-        actor = self.chosen(request)
+        actor = self._frame.chosen(request)
         if actor is None:
-            return _see("/", None)
+            return see("/", None)
         return await self._confirm(actor, request.query_params.get("fact", ""), refusal="", status=200)
 
     async def forget(self, request: Request) -> Response:
         """Delete one fact of the actor's own."""
-        form = await _fields(request)
-        actor = _named(form)
+        form = await fields(request)
+        actor = named(form)
         if actor is None:
-            return _see("/", None)
+            return see("/", None)
         record_id = form.get("fact", "")
         outcome = await self._memory.forget(record_id, ScopeContext(actor=actor))
         if outcome.status == "forbidden":
             return await self._confirm(actor, record_id, refusal=outcome.reason, status=403)
-        return _see("/", actor, said="forgotten" if outcome.status == "forgotten" else "missing")
+        return see("/", actor, said="forgotten" if outcome.status == "forgotten" else "missing")
 
     async def turn(self, request: Request) -> Response:
         """Show a turn that was taken, or the empty form."""
         run_id = request.query_params.get("run")
         taken = self._turns.get(run_id) if run_id else None
-        actor = taken.actor if taken else self.chosen(request)
+        actor = taken.actor if taken else self._frame.chosen(request)
         said = request.query_params.get("said", "expired" if run_id and not taken else "")
-        return self._render(
+        return self._frame.render(
             "turn.html",
             page="turn",
             actor=actor,
@@ -129,38 +112,32 @@ class Pages:
 
     async def take_turn(self, request: Request) -> Response:
         """Offer the actor's memory for the message that was sent."""
-        form = await _fields(request)
-        actor = _named(form)
+        form = await fields(request)
+        actor = named(form)
         if actor is None:
-            return _see("/turn", None)
+            return see("/turn", None)
         taken = await self._turns.take(actor, form.get("message", ""))
-        return _see("/turn", actor, run=taken.id)
+        return see("/turn", actor, run=taken.id)
 
     async def remember(self, request: Request) -> Response:
         """Record a fact in a turn, as the model would."""
-        form = await _fields(request)
+        form = await fields(request)
         taken = self._turns.get(form.get("run", ""))
         if taken is None:
-            return _see("/turn", _named(form), said="expired")
+            return see("/turn", named(form), said="expired")
         call_id = form.get("call") or new_id("call_")
         await self._turns.remember(taken, key=form.get("key", ""), fact=form.get("fact", ""), call_id=call_id)
-        return _see("/turn", taken.actor, run=taken.id, fragment="calls")
-
-    def refuse(self, request: Request, status: int, words: str) -> Response:
-        """Say no with a page."""
-        del request
-        heading = _HEADINGS.get(status, "Refused")
-        return self._render("refused.html", status=status, page="", actor=None, heading=heading, words=words)
+        return see("/turn", taken.actor, run=taken.id, fragment="calls")
 
     async def _confirm(self, actor: Actor, record_id: str, *, refusal: str, status: int) -> Response:
         entries = await self._memory.read_back(ScopeContext(actor=actor))
         found = _holding(entries, record_id)
         if found is None:
-            return _see("/", actor, said="missing")
+            return see("/", actor, said="missing")
         own = actor_scope(actor)
         entry = entry_view(found, actor)
         beaten = [beaten_view(value, own=own) for value in found.overrides]
-        return self._render(
+        return self._frame.render(
             "forget.html",
             status=status,
             page="",
@@ -172,70 +149,9 @@ class Pages:
             refusal=legible(refusal),
         )
 
-    def _render(self, template: str, *, status: int = 200, actor: Actor | None, **shown: Any) -> Response:
-        body = self._templates.get_template(template).render(
-            actor=actor,
-            who=_query(actor),
-            actors=self._choices(actor),
-            **shown,
-        )
-        return HTMLResponse(body.encode("utf-8", "replace"), status_code=status)
-
-    def _choices(self, actor: Actor | None) -> list[tuple[str, str, bool]]:
-        """Answer the select's options: value, words, whether it is the chosen one."""
-        known = self._actors if actor is None or actor in self._actors else (*self._actors, actor)
-        return [(_write_actor(one), _spell(one), one == actor) for one in known]
-
-
-def _see(page: str, actor: Actor | None, *, fragment: str = "", **query: str) -> Response:
-    # 303, so that reloading the page that follows does not send the form again.
-    parts = "&".join(part for part in (_query(actor), urlencode(query)) if part)
-    url = page + (f"?{parts}" if parts else "") + (f"#{fragment}" if fragment else "")
-    return RedirectResponse(url, status_code=303)
-
-
-def _query(actor: Actor | None) -> str:
-    if actor is None:
-        return ""
-    tenant = {"tenant": actor.tenant_ref} if actor.tenant_ref else {}
-    return urlencode({"actor": actor.id, **tenant}, quote_via=quote, errors="replace")
-
-
-def _spell(actor: Actor) -> str:
-    return legible(f"{actor.id}, {actor.tenant_ref}" if actor.tenant_ref else actor.id)
-
-
-def _write_actor(actor: Actor) -> str:
-    # One option's value has to carry both, and either may contain any character.
-    return json.dumps([actor.id, actor.tenant_ref])
-
-
-def _read_actor(value: str) -> Actor | None:
-    try:
-        parts = json.loads(value)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(parts, list):
-        return None
-    match cast("list[object]", parts):
-        case [str(name), None | str() as tenant] if name:
-            return Actor(id=name, tenant_ref=tenant or None)
-        case _:
-            return None
-
 
 def _holding(entries: Sequence[DigestEntry], record_id: str) -> DigestEntry | None:
     """Find the entry that a record stands in, as the winner or as a beaten value."""
     return next(
         (entry for entry in entries if record_id in {entry.id, *(beaten.id for beaten in entry.overrides)}), None
     )
-
-
-async def _fields(request: Request) -> dict[str, str]:
-    async with request.form() as form:
-        return {name: value for name, value in form.items() if isinstance(value, str)}
-
-
-def _named(form: dict[str, str]) -> Actor | None:
-    name = form.get("actor", "")
-    return Actor(id=name, tenant_ref=form.get("tenant") or None) if name else None

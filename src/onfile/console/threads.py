@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from sqlalchemy import bindparam, func, select
 
@@ -45,10 +45,11 @@ class ThreadSummary:
 
 
 class Threads:
-    """Finds a person's threads and the runs in them, and nobody else's."""
+    """Finds a person's threads with one agent and the runs in them, and nobody else's."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, *, agent_name: str) -> None:
         self._database = database_of(engine)
+        self._agent_name = agent_name
 
     async def of(self, actor: Actor) -> list[ThreadSummary]:
         """Answer the actor's threads, the one last spoken in first."""
@@ -62,7 +63,7 @@ class Threads:
             for thread_id, kept, said, created_at in (await conn.execute(_OF_ACTOR, at)).all():
                 ctx = load_context(decode(kept))
                 # Compared again here: a database may take `ana` and `Ana` for the same.
-                if ctx.actor != actor or ctx.thread_id is None or ctx.shared:
+                if not self._theirs(ctx, actor):
                     continue
                 seen = found.get(thread_id)
                 found[thread_id] = ThreadSummary(
@@ -75,16 +76,19 @@ class Threads:
 
         return await self._database.read(work)
 
-    async def runs(self, thread_id: str, actor: Actor) -> Sequence[Run] | Literal["not theirs"]:
-        """Answer a thread's runs in order, none for a thread that does not exist yet."""
+    async def runs(self, thread_id: str, actor: Actor) -> Sequence[Run] | None:
+        """Answer a thread's runs in order, none for one that does not exist yet; None for one that is not theirs."""
 
         async def work(conn: AsyncConnection) -> list[Run]:
             return [run_of(row) for row in (await conn.execute(_IN_THREAD, {"of_thread": thread_id})).all()]
 
         if not keepable_token(thread_id):
-            return "not theirs"
+            return None
         runs = await self._database.read(work)
-        return runs if all(run.ctx.actor == actor for run in runs) else "not theirs"
+        return runs if all(self._theirs(run.ctx, actor) for run in runs) else None
+
+    def _theirs(self, ctx: ScopeContext, actor: Actor) -> bool:
+        return (ctx.actor, ctx.agent_name, ctx.shared) == (actor, self._agent_name, False)
 
 
 def open_turn(runs: Sequence[Run]) -> Run | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,17 +31,17 @@ Tell = Callable[[TurnEvent], None]
 class WatchedJournal:
     """A run's journal that tells what passes through it."""
 
-    def __init__(self, journal: Journal, tell: Tell, *, replay: bool = False) -> None:
+    def __init__(self, journal: Journal, tell: Tell, *, known: Collection[str] = ()) -> None:
         """Watch a journal.
 
         Args:
             journal: One that this process has claimed.
             tell: Handed each thing as it happens.
-            replay: Also tell what is only read back, for somebody who has not seen it yet.
+            known: The checkpoints that are only read back and that whoever looks on has seen.
         """
         self._journal = journal
         self._tell = tell
-        self._replay = replay
+        self._known = frozenset(known)
         self._came = False
         self._calls: dict[str, tuple[str, Json]] = {}
 
@@ -71,16 +71,12 @@ class WatchedJournal:
 
     async def step(self, name: str, fn: Callable[[], Awaitable[Json]]) -> Json:
         """Do the work or read it back, and tell what came of it."""
-        self._came = ran = False
+        self._came = False
+        return self._told(name, await self._journal.step(name, fn))
 
-        async def work() -> Json:
-            nonlocal ran
-            ran = True
-            return await fn()
-
-        value = await self._journal.step(name, work)
-        self._pass_on(name, value, new=ran)
-        return value
+    async def say(self, name: str, value: Json, entry: ThreadEntry) -> Json:
+        """Keep one message or read back that it is kept, and tell what that means."""
+        return self._told(name, await self._journal.say(name, value, entry))
 
     async def tx(
         self,
@@ -90,16 +86,7 @@ class WatchedJournal:
         failed: Callable[[Exception], Json] | None = None,
     ) -> Json:
         """Do the work in one transaction or read it back, and tell what came of it."""
-        ran = False
-
-        async def work(unit: Unit) -> Json:
-            nonlocal ran
-            ran = True
-            return await fn(unit)
-
-        value = await self._journal.tx(name, work, failed=failed)
-        self._pass_on(name, value, new=ran)
-        return value
+        return self._told(name, await self._journal.tx(name, fn, failed=failed))
 
     async def wait(self, name: str) -> Json:
         """Answer the signal of this name."""
@@ -109,12 +96,13 @@ class WatchedJournal:
         """Answer the messages of a thread in order, this run's own left out."""
         return await self._journal.thread(thread_id)
 
-    def _pass_on(self, name: str, value: Json, *, new: bool) -> None:
+    def _told(self, name: str, value: Json) -> Json:
         if name.startswith("persist:toolcall:"):
             self._calls[name.removeprefix("persist:toolcall:")] = (value["tool"], value["args"])
-        event = self._event(name, value)
-        if event is not None and (new or self._replay):
+        event = self._event(name, value) if name not in self._known else None
+        if event is not None:
             self._tell(event)
+        return value
 
     def _event(self, name: str, value: Json) -> TurnEvent | None:
         head, _, call_id = name.partition(":")

@@ -25,15 +25,17 @@ def book(what: str, context: ToolContext) -> str:
     return f"Booked in play: {what}. Reference DEMO-{named[:6].upper()}; nobody was called."
 
 
-def demo_assistant(memory: Memory, *, model: AnyModel | None = None, seconds_a_word: float = 0.0) -> Assistant:
+def demo_assistant(
+    memory: Memory, *, model: AnyModel | None = None, books: bool = False, seconds_a_word: float = 0.0
+) -> Assistant:
     """Answer an assistant on `memory`.
 
     Args:
         memory: What it may read and record in.
-        model: A model of Pydantic AI or its name; without one the demo's script answers, and may book in play.
+        model: A model of Pydantic AI or its name; without one the demo's script answers.
+        books: Let it book in play, as the script always may.
         seconds_a_word: How slowly the script hands over its words.
     """
-    if model is not None:
-        return Assistant(model=model, base_prompt=BASE_PROMPT, memory=memory, asks=True)
-    script = scripted_model(seconds_a_word=seconds_a_word)
-    return Assistant(model=script, base_prompt=BASE_PROMPT, memory=memory, tools=[book], asks=True)
+    answering = scripted_model(seconds_a_word=seconds_a_word) if model is None else model
+    tools = [book] if books or model is None else []
+    return Assistant(model=answering, base_prompt=BASE_PROMPT, memory=memory, tools=tools, asks=True)
