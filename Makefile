@@ -53,7 +53,7 @@ $(VENV)/venv.stamp:
 	@touch $@
 
 $(VENV)/serve.stamp: pyproject.toml $(VENV)/venv.stamp
-	$(call install,--editable '.[server]')
+	$(call install,--editable '.[server,runs]')
 
 $(VENV)/test.stamp: pyproject.toml $(VENV)/venv.stamp
 	$(call install,--editable '.[$(EXTRAS)]' --group test)
