@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -212,7 +212,9 @@ async def _restore(
             )
             raise Failure(msg) from None
         if embedder is None:
-            kept.without_vector = await _without_vector(provider)
+            # The import is done, whatever becomes of the count.
+            with suppress(Exception):
+                kept.without_vector = await _without_vector(provider)
             return kept
         try:
             kept.embedded = await embed_missing(provider, progress)
