@@ -53,7 +53,7 @@ def load_digest(data: object) -> MemoryDigest:
     """
     members = _mapping(data, "digest")
     version = members.get("version")
-    if not isinstance(version, int):
+    if not isinstance(version, int) or isinstance(version, bool):
         _wrong("version", "a whole number")
     if version != VERSION:
         msg = (
@@ -156,11 +156,12 @@ def _list(members: Mapping[str, object], name: str) -> Sequence[object]:
 
 
 def _text(value: object, name: str) -> str:
-    if isinstance(value, list):
-        return "".join(_text(piece, name) for piece in cast("list[object]", value))
-    if not isinstance(value, str):
+    # One level, as it is dumped: a list in a list is nobody's text, however deep it goes.
+    pieces = cast("list[object]", value) if isinstance(value, list) else [value]
+    texts = [piece for piece in pieces if isinstance(piece, str)]
+    if len(texts) < len(pieces):
         _wrong(name, "a string")
-    return value
+    return "".join(texts)
 
 
 def _optional(members: Mapping[str, object], name: str) -> str | None:
