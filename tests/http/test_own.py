@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 
 import httpx
 import pytest
@@ -17,6 +18,7 @@ from onfile.memory import Memory
 from onfile.records import Actor
 from onfile.stores import SqlMemoryProvider, StoredMemory
 from onfile.testing import InMemoryMemoryProvider
+from onfile.wire.lines import parse_line
 from tests.facts import fact
 
 ANA = Actor(id="ana", tenant_ref="acme")
@@ -60,6 +62,20 @@ async def test_a_person_downloads_all_at_their_own_scope_with_origin_and_dates(p
     assert [line["id"] for line in lines] == ["mem_1", "mem_2"]
     assert lines[1]["text"] == "<b>ISO</b>"
     assert {"author", "origin", "updated_at", "created_at"} <= lines[0].keys()
+
+
+async def test_a_download_tells_from_when_on_a_fact_is_not_read(tmp_path):
+    store = SqlMemoryProvider.from_url(f"sqlite:///{tmp_path}/facts.db")
+    await store.setup()
+    expires_at = datetime(2990, 1, 1, tzinfo=UTC)
+    await store.restore([StoredMemory(record=RECORDS[0], created_at=RECORDS[0].updated_at, expires_at=expires_at)])
+
+    async with client(Memory(store)) as http:
+        line = (await http.get("/agent/memory-export")).text
+
+    read = parse_line(line)
+    assert (read.expires_at, read.to_record(new_id="", now=expires_at)) == (expires_at, RECORDS[0])
+    await store.aclose()
 
 
 async def test_a_person_deletes_all_of_their_own_and_the_count_is_the_count(provider):
