@@ -67,8 +67,9 @@ async def sql_url(request: pytest.FixtureRequest, kind: str) -> str:
     """Where an empty database of one kind is."""
     if kind == "sqlite":
         return request.getfixturevalue("sqlite_url")
-    if kind == "postgres":
-        return await servers.emptied(servers.by_driver(request.getfixturevalue("postgres_url"), "postgresql+asyncpg"))
+    drivers = {"postgres": "postgresql+asyncpg", "psycopg": "postgresql+psycopg"}
+    if kind in drivers:
+        return await servers.emptied(servers.by_driver(request.getfixturevalue("postgres_url"), drivers[kind]))
     return await servers.emptied(servers.by_driver(request.getfixturevalue("mariadb_url"), "mysql+asyncmy"))
 
 
@@ -81,7 +82,7 @@ async def without_dbos(url: str) -> str:
     return url
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres", "mariadb"])
+@pytest.fixture(params=["memory", "sqlite", "postgres", "psycopg", "mariadb"])
 async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
     """An empty place of each kind."""
     if request.param == "memory":
@@ -91,7 +92,7 @@ async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
         yield one
 
 
-@pytest.fixture(params=["sqlite", "postgres", "mariadb"])
+@pytest.fixture(params=["sqlite", "postgres", "psycopg", "mariadb"])
 async def shared(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
     """An empty place that several processes can share."""
     async for one in sql_place(await sql_url(request, request.param)):

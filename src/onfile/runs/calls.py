@@ -17,7 +17,7 @@ from ..skills import SkillCatalog, read_skill
 from ..text import unkeepable
 from ..wire.redaction import FACTS, fact_mark
 from .assistant import Assistant
-from .journal import Journal, JournalError, Json, NewRun, ThreadEntry, Unit
+from .journal import Journal, JournalError, Json, NewRun, ThreadEntry
 from .messages import call_result, calls_of, load_response
 from .tools import ToolContext, ToolKind, read_questions, settle_questions
 
@@ -126,12 +126,7 @@ class CallRunner:
             kind="tool",
             content={"message": result, **facts},
         )
-
-        async def add(unit: Unit) -> Json:
-            await unit.add(entry)
-            return {"kept": outcome}
-
-        await self._journal.tx(f"{_CLOSED[outcome]}:{call.name}", add)
+        await self._journal.say(f"{_CLOSED[outcome]}:{call.name}", {"kept": outcome}, entry)
         return result
 
     async def _execute(self, call: Call, kind: ToolKind, answer: Json, rest: Sequence[Call]) -> Json:

@@ -231,6 +231,15 @@ class InlineRun:
         stored = self._replay.read(name)
         return stored[0] if stored else self._record(name, await fn())
 
+    async def say(self, name: str, value: Json, entry: ThreadEntry) -> Json:
+        """Put one message at the end of its thread and record the value."""
+        stored = self._replay.read(name)
+        if stored:
+            return stored[0]
+        recorded = self._record(name, value)
+        self._shelf.say(entry)
+        return recorded
+
     async def tx(
         self,
         name: str,

@@ -192,6 +192,10 @@ class Journal(Protocol):
         """
         ...
 
+    async def say(self, name: str, value: Json, entry: ThreadEntry) -> Json:
+        """Put one message at the end of its thread and record the value, in one transaction: exactly once."""
+        ...
+
     async def tx(
         self,
         name: str,

@@ -95,14 +95,10 @@ class _Turn:
         """Keep what the user said, and answer it behind the thread's earlier turns."""
         said = {"text": self._run.text}
 
-        async def say(unit: Unit) -> Json:
-            await unit.add(self._entry("user", said))
-            return said
-
         async def load() -> Json:
             return await self._assistant.history.choose(await self._journal.thread(self._thread))
 
-        user = await self._journal.tx("persist:user", say)
+        user = await self._journal.say("persist:user", said, self._entry("user", said))
         history = await self._journal.step("load:thread", load)
         return [*load_history(history), user_message(user["text"])]
 
@@ -151,12 +147,7 @@ class _Turn:
     async def say(self, name: str, kind: Any, kept: dict[str, Json]) -> None:
         """Keep one message of the model in the thread; the checkpoint tells only that it is kept."""
         content = {"message": kept["response"], **({"facts": kept["facts"]} if "facts" in kept else {})}
-
-        async def add(unit: Unit) -> Json:
-            await unit.add(self._entry(kind, content))
-            return {"kept": kind}
-
-        await self._journal.tx(name, add)
+        await self._journal.say(name, {"kept": kind}, self._entry(kind, content))
 
     async def end(self, output: dict[str, Json]) -> Json:
         """Close the run in the transaction of its last checkpoint."""

@@ -29,6 +29,7 @@ from .journal import (
     load_context,
 )
 from .sql_run import SqlRun, read_checkpoints, read_thread
+from .straight import Straight
 
 if TYPE_CHECKING:
     from sqlalchemy import Insert
@@ -50,7 +51,7 @@ class SqlJournal:
     """
 
     def __init__(self, engine: AsyncEngine, *, clock: Callable[[], datetime] = utc_now) -> None:
-        self._engine = engine
+        self._straight = Straight(engine)
         self._database = database_of(engine)
         self._clock = clock
 
@@ -208,7 +209,7 @@ class SqlJournal:
 
     async def read_thread(self, thread_id: str) -> Sequence[ThreadEntry]:
         """Answer every message of a thread in order."""
-        return await read_thread(self._database, thread_id)
+        return await read_thread(self._database, thread_id, self._straight)
 
     async def delete_thread(self, thread_id: str) -> int:
         """Delete a thread's messages and its ended runs with their journals."""
@@ -246,7 +247,12 @@ class SqlJournal:
             await transaction.conn.execute(statement, row | standing)
             return True
 
-        if not await self._database.transact(work):
+        added: int | None = None
+        if self._straight.saves and statement is statements.NEW_HELD_RUN:
+            added = await self._straight.change(statements.NEW_HELD_RUN_STRAIGHT, row | standing)
+        if added is None:
+            added = await self._database.transact(work)
+        if not added:
             msg = f"there is a run {run.id} already; give every run an id of its own"
             raise RunUnavailable(msg)
         return now.isoformat()
@@ -257,7 +263,7 @@ class SqlJournal:
         return replace(run, status="running", owner=owner, epoch=run.epoch + 1, error=None)
 
     def _held(self, run: Run, recorded: Sequence[Checkpoint]) -> SqlRun:
-        return SqlRun(self._database, self._engine, run=run, recorded=recorded, clock=self._clock)
+        return SqlRun(self._database, self._straight, run=run, recorded=recorded, clock=self._clock)
 
 
 def run_of(row: Sequence[Any]) -> Run:

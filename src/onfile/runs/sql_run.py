@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..events import Event, emit
 from ..memory import Memory
@@ -26,6 +26,7 @@ from .journal import (
     decode,
     encode,
 )
+from .straight import Straight
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -39,14 +40,15 @@ class SqlRun:
     def __init__(
         self,
         database: Database,
-        engine: AsyncEngine,
+        straight: Straight,
         *,
         run: Run,
         recorded: Sequence[Checkpoint],
         clock: Callable[[], datetime],
     ) -> None:
         self._database = database
-        self._engine = engine
+        self._straight = straight
+        self._engine = straight.engine
         self._run = run
         self._run_id = run.id
         self._epoch = run.epoch
@@ -78,14 +80,12 @@ class SqlRun:
         stored = self._replay.read(name)
         if stored:
             return stored[0]
-        value = await fn()
+        return await self._record(name, await fn())
 
-        async def work(transaction: Transaction) -> None:
-            await self._fence(transaction)
-            await self._put(transaction, name, value)
-
-        await self._database.transact(work)
-        return self._went_on(name, value)
+    async def say(self, name: str, value: Json, entry: ThreadEntry) -> Json:
+        """Record that a message is in the thread, and put it there."""
+        stored = self._replay.read(name)
+        return stored[0] if stored else await self._record(name, value, entry)
 
     async def tx(
         self,
@@ -149,8 +149,47 @@ class SqlRun:
 
     async def thread(self, thread_id: str) -> Sequence[ThreadEntry]:
         """Answer the messages of a thread in order, this run's own left out."""
-        entries = await read_thread(self._database, thread_id)
+        entries = await read_thread(self._database, thread_id, self._straight)
         return [entry for entry in entries if entry.run_id != self._run_id]
+
+    async def _record(self, name: str, value: Json, entry: ThreadEntry | None = None) -> Json:
+        """Record what needs nothing else in its transaction, in as few trips as there can be."""
+        new, now = marks_in(value) - self._marked, self._clock()
+        at = {
+            "of_run": self._run_id,
+            "of_epoch": self._epoch,
+            "at_position": self._replay.position,
+            "new_name": name,
+            "new_value": encode(name, value),
+            "now": now,
+        }
+        recorded: int | None = None
+        if self._straight.saves:
+            said = (
+                {f"said_{column}": cell for column, cell in message_row(entry, now).items()}
+                if entry is not None
+                else {}
+            )
+            marks = {"marks": sorted(new)} if new else {}
+            statement = statements.STRAIGHT[entry is not None, bool(new)]
+            recorded = await self._straight.change(statement, at | said | marks)
+        if recorded is None:
+            recorded = await self._database.transact(lambda transaction: self._keep(transaction, at, new, entry))
+        if recorded != 1:
+            raise RunFenced(self._run_id)
+        return self._went_on(name, value)
+
+    async def _keep(
+        self, transaction: Transaction, at: Mapping[str, Any], marks: set[str], entry: ThreadEntry | None
+    ) -> int:
+        conn = transaction.conn
+        recorded = (await conn.execute(statements.RECORD_FENCED, at)).rowcount
+        if recorded == 1:
+            if entry is not None:
+                await conn.execute(statements.SAY, message_row(entry, at["now"]))
+            if marks:
+                await conn.execute(statements.MARK, [{"mark": mark, "run_id": self._run_id} for mark in sorted(marks)])
+        return recorded
 
     async def _fence(self, transaction: Transaction) -> None:
         row = (await transaction.conn.execute(statements.FENCE, {"of_run": self._run_id})).first()
@@ -210,14 +249,7 @@ class SqlUnit:
 
     async def add(self, entry: ThreadEntry) -> None:
         """Put one message at the end of its thread."""
-        row = {
-            "thread_id": entry.thread_id,
-            "run_id": entry.run_id,
-            "kind": entry.kind,
-            "content": encode("message", entry.content),
-            "created_at": self._clock(),
-        }
-        await self._transaction.conn.execute(statements.SAY, row)
+        await self._transaction.conn.execute(statements.SAY, message_row(entry, self._clock()))
 
     async def end(self, output: Json) -> None:
         """Mark the run as done; what was erased meanwhile is redacted in the same transaction."""
@@ -231,25 +263,37 @@ class SqlUnit:
             await emit(happened, memory.on_event)
 
 
+def message_row(entry: ThreadEntry, now: datetime) -> dict[str, Any]:
+    """Answer the row of a message."""
+    return {
+        "thread_id": entry.thread_id,
+        "run_id": entry.run_id,
+        "kind": entry.kind,
+        "content": encode("message", entry.content),
+        "created_at": now,
+    }
+
+
 async def read_checkpoints(conn: AsyncConnection, run_id: str) -> list[Checkpoint]:
     """Answer a run's journal as far as it got."""
     rows = (await conn.execute(statements.CHECKPOINTS, {"of_run": run_id})).all()
     return [Checkpoint(position=position, name=name, value=decode(value)) for position, name, value in rows]
 
 
-async def read_thread(database: Database, thread_id: str) -> list[ThreadEntry]:
+async def read_thread(database: Database, thread_id: str, straight: Straight) -> list[ThreadEntry]:
     """Answer every message of a thread in order."""
     if not keepable_token(thread_id):
         return []
+    at = {"of_thread": thread_id}
 
-    async def work(conn: AsyncConnection) -> list[ThreadEntry]:
-        rows = (await conn.execute(statements.THREAD, {"of_thread": thread_id})).all()
-        return [
-            ThreadEntry(thread_id=thread_id, run_id=run_id, kind=kind, content=decode(content), position=position)
-            for position, run_id, kind, content in rows
-        ]
+    async def work(conn: AsyncConnection) -> Sequence[Any]:
+        return (await conn.execute(statements.THREAD, at)).all()
 
-    return await database.read(work)
+    rows = await straight.rows(statements.THREAD, at) if straight.saves else await database.read(work)
+    return [
+        ThreadEntry(thread_id=thread_id, run_id=run_id, kind=kind, content=decode(content), position=position)
+        for position, run_id, kind, content in rows
+    ]
 
 
 def _answer(value: Json) -> Callable[[], Awaitable[Json]]:

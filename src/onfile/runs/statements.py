@@ -5,7 +5,23 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Float, Select, String, and_, bindparam, delete, func, insert, literal_column, or_, select, update
+from sqlalchemy import (
+    Float,
+    Insert,
+    Select,
+    String,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    literal_column,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql import insert as insert_or
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
@@ -96,6 +112,10 @@ RUN = (
 
 NEW_RUN = insert(agent_run)
 NEW_HELD_RUN = insert(agent_run).values(seen_at=NOW)
+NEW_HELD_RUN_STRAIGHT = (
+    insert_or(agent_run).values(seen_at=NOW).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
+)
+"""Leaves a run of the same id as it is, and tells by adding none."""
 RUN_BY_ID = select(*RUN).where(r.id == bindparam("of_run"))
 HELD_RUN = RUN_BY_ID.add_columns(HoldsNoLonger()).with_for_update()
 """One run, held until the transaction ends; SQLite holds its whole database anyway."""
@@ -160,6 +180,47 @@ CANCEL = (
 
 CHECKPOINTS = select(c.position, c.name, c.value).where(c.run_id == bindparam("of_run")).order_by(c.position)
 RECORD = insert(agent_run_checkpoint)
+_RECORDED = ["run_id", "position", "name", "value", "epoch", "created_at"]
+_held = (
+    select(r.id, r.epoch)
+    .where(r.id == bindparam("of_run"), r.epoch == bindparam("of_epoch"), r.status == "running")
+    .with_for_update()
+)
+_now = bindparam("now", type_=r.updated_at.type)
+_checkpoint = (
+    bindparam("at_position", type_=c.position.type),
+    bindparam("new_name", type_=c.name.type),
+    bindparam("new_value", type_=c.value.type),
+)
+RECORD_FENCED = (
+    insert(agent_run_checkpoint)
+    .from_select(_RECORDED, _held.with_only_columns(r.id, *_checkpoint, r.epoch, _now))
+    .execution_options(preserve_rowcount=True)
+)
+"""One checkpoint, or no row where the run is somebody else's: the fence is in the statement."""
+
+
+def record_straight(*, says: bool, marks: bool) -> Insert:
+    """Build a checkpoint with its message and the marks of its facts as one statement of PostgreSQL's.
+
+    It leaves everything alone where the run is somebody else's, as `RECORD_FENCED`.
+    """
+    held = _held.cte("held")
+    whole = insert(agent_run_checkpoint).from_select(_RECORDED, select(held.c.id, *_checkpoint, held.c.epoch, _now))
+    if says:
+        told = [bindparam(f"said_{name}", type_=t[name].type) for name in ("thread_id", "kind", "content")]
+        said = insert(agent_thread_message).from_select(
+            ["thread_id", "kind", "content", "run_id", "created_at"], select(*told, held.c.id, _now)
+        )
+        whole = whole.add_cte(said.cte("said"))
+    if marks:
+        found = func.unnest(bindparam("marks", type_=ARRAY(String)))
+        marked = insert(agent_run_fact).from_select(["mark", "run_id"], select(found, held.c.id))
+        whole = whole.add_cte(marked.cte("marked"))
+    return whole.execution_options(preserve_rowcount=True)
+
+
+STRAIGHT = {(says, marks): record_straight(says=says, marks=marks) for says in (False, True) for marks in (False, True)}
 SIGNAL = select(s.value).where(s.run_id == bindparam("of_run"), s.name == bindparam("of_name"))
 ANSWER = insert(agent_run_signal)
 SAY = insert(agent_thread_message)
