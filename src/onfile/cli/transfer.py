@@ -189,6 +189,8 @@ async def _restore(
     embedder: "Embedder | None",
     progress: "Progress",
 ) -> _Kept:
+    from sqlalchemy.exc import SQLAlchemyError
+
     from ..errors import OnfileError
     from ..ids import new_id
     from ..stores import RestoreConflict, StoredMemory
@@ -213,7 +215,7 @@ async def _restore(
             raise Failure(msg) from None
         if embedder is None:
             # The import is done, whatever becomes of the count.
-            with suppress(Exception):
+            with suppress(OnfileError, SQLAlchemyError):
                 kept.without_vector = await _without_vector(provider)
             return kept
         try:
