@@ -14,14 +14,15 @@ from onfile.provider import StoreMemory
 from onfile.records import MemoryOrigin
 from onfile.runs.assistant import Assistant
 from onfile.runs.inline import InlineJournal
-from onfile.runs.journal import NonDeterminismError, RunUnavailable
+from onfile.runs.journal import NonDeterminismError, RunFenced, RunSuspended, RunUnavailable
 from onfile.runs.loop import StageMissing
-from onfile.runs.retrieval import Passage, Rerank, Retrieval, Retrieve
+from onfile.runs.retrieval import EmbeddingReranker, Passage, Rerank, Retrieval, Retrieve
 from onfile.runs.runner import TurnRunner
 from onfile.runs.tools import ToolContext, action_tool, read_tool
 from onfile.scopes import ScopeContext
 from onfile.skills import CodeSkills, skill
 from onfile.testing import InMemoryMemoryProvider
+from tests.runs.conftest import Place
 from tests.runs.script import CTX, Script, call, names, remember, value
 
 shipped: list[str] = []
@@ -84,6 +85,27 @@ async def test_the_prompt_has_its_five_parts_in_order_and_tells_the_stable_ones_
     assert sent[4][0].endswith("[1] handbook\n> second about pallets\n</passages>")
 
 
+async def test_passages_are_reranked_by_the_same_embedder_as_facts_are():
+    class Counted:
+        model, dimensions = "made-up", 2
+
+        async def embed_query(self, text):
+            return (1.0, 0.0)
+
+        async def embed_documents(self, texts):
+            return [{"far": (0.0, 1.0), "near": (2.0, 0.1), "none": (0.0, 0.0)}[text] for text in texts]
+
+    class Three:
+        async def retrieve(self, request: Retrieve) -> list[Passage]:
+            return [Passage(text=text) for text in ("far", "none", "near")]
+
+    by_nearness = Retrieval(retriever=Three(), reranker=EmbeddingReranker(Counted()))
+    near_only = Retrieval(retriever=Three(), reranker=EmbeddingReranker(Counted(), nearest=0.5))
+
+    assert [one.text for one in await by_nearness.passages("hello", CTX)] == ["near", "far", "none"]
+    assert [one.text for one in await near_only.passages("hello", CTX)] == ["near"]
+
+
 async def test_a_model_class_that_knows_no_parts_gets_the_same_text_as_instructions():
     script = Script(["Hello."])
 
@@ -94,9 +116,12 @@ async def test_a_model_class_that_knows_no_parts_gets_the_same_text_as_instructi
     assert script.requests[0][-1].instructions == "A\n\nB"
 
 
-async def test_nothing_that_changes_between_parking_and_resuming_changes_what_the_run_sees():
-    provider = await provider_with(("units", "kilometres"))
-    engine, first, second = InlineJournal(), *(Script([[call("ship", order="o1")], "Done."]) for _ in range(2))
+async def test_nothing_that_changes_between_parking_and_resuming_changes_what_the_run_sees(place: Place):
+    provider, engine = place.provider, place.journal
+    await provider.write(
+        StoreMemory(key="units", text="km", scope="actor:ana", origin=MemoryOrigin(author="human"), ctx=CTX)
+    )
+    first, second = (Script([[call("ship", order="o1")], "Done."]) for _ in range(2))
     before = Assistant(
         model=first.model(),
         base_prompt="BASE",
@@ -129,6 +154,25 @@ async def test_nothing_that_changes_between_parking_and_resuming_changes_what_th
     assert second.offered == first.offered == [["ship", "skill", "remember"]]
 
 
+async def test_a_run_sends_the_block_that_it_recorded_however_it_would_be_worded_now():
+    engine = InlineJournal()
+    first, second = (Script([[call("ship", order="o1")], "Done."]) for _ in range(2))
+    memory = Memory(await provider_with(("units", "kilometres")))
+    await TurnRunner(Assistant(model=first.model(), memory=memory, tools=[ship]), engine).start(
+        "hello", ctx=CTX, run_id="r1"
+    )
+    # As an onfile with another wording would have recorded it.
+    journal = engine._shelf.journals["r1"]
+    place = [name for name, _ in journal].index("memory:digest")
+    journal[place] = ("memory:digest", journal[place][1].replace("<memory>", "<memory>\\nWorded otherwise."))
+
+    resumed = TurnRunner(Assistant(model=second.model(), memory=memory, tools=[ship]), engine)
+    await resumed.decide("r1", "c1", approved=True)
+    await resumed.resume("r1")
+
+    assert second.prompts == [first.prompts[0].replace("<memory>", "<memory>\nWorded otherwise.")]
+
+
 class ReadOnly:
     async def list(self, request):
         return []
@@ -142,8 +186,8 @@ def weather(city: str) -> str:
     return f"rain in {city}"
 
 
-async def test_an_action_that_was_recorded_is_never_run_unapproved_by_a_process_that_does_not_know_it():
-    engine, script = InlineJournal(), Script([[call("ship", order="o1")], "Done."])
+async def test_an_action_that_was_recorded_is_never_run_unapproved_by_a_process_that_does_not_know_it(place: Place):
+    engine, script = place.journal, Script([[call("ship", order="o1")], "Done."])
     await TurnRunner(Assistant(model=script.model(), tools=[ship]), engine).start("hello", ctx=CTX, run_id="r1")
     stranger = TurnRunner(Assistant(model=script.model()), engine)
 
@@ -201,6 +245,56 @@ async def test_code_that_asks_for_another_checkpoint_is_told_and_the_model_is_no
 
     with pytest.raises(NonDeterminismError, match="step 5 of run r1 was recorded as 'llm:zero'"):
         await TurnRunner(Assistant(model=script.model(), tools=[ship]), engine).resume("r1")
+
+
+@pytest.mark.parametrize(
+    "stops",
+    [
+        RunFenced("r1"),
+        RunSuspended(run_id="r9", waits_for="approval:c9"),
+        NonDeterminismError(run_id="r9", position=1, expected="llm:0", found="llm:1"),
+    ],
+    ids=["fenced", "suspended", "replayed"],
+)
+@pytest.mark.parametrize("kind", ["read", "action", "remember"])
+async def test_what_stops_a_run_is_never_told_to_the_model_as_a_failure_of_its_tool(stops, kind):
+    def stopping() -> str:
+        """Carry a run of its own, which is stopped."""
+        raise stops
+
+    class Stopping(InMemoryMemoryProvider):
+        async def write(self, request):
+            raise stops
+
+    tools = {"read": [read_tool(stopping)], "action": [action_tool(stopping)]}.get(kind, [])
+    calls = [remember() if kind == "remember" else call("stopping")]
+    engine, script = InlineJournal(), Script([calls, "Done."])
+    turns = TurnRunner(Assistant(model=script.model(), memory=Memory(Stopping()), tools=tools), engine)
+    work = turns.start("hello", ctx=CTX, run_id="r1")
+    if kind == "action":
+        await work
+        await turns.decide("r1", "c1", approved=True)
+        work = turns.resume("r1")
+
+    if isinstance(stops, NonDeterminismError):
+        with pytest.raises(NonDeterminismError):
+            await work
+    else:
+        assert (await work).status == "running"
+
+    recorded = await names(engine)
+    assert not [name for name in recorded if name.startswith(("tool:", "persist:toolfail", "persist:toolexec"))]
+    assert len(script.requests) == 1
+
+
+async def test_a_parked_run_holds_no_connection_and_no_task(place: Place):
+    script = Script([[call("ship", order="o1")], "Done."])
+    before = asyncio.all_tasks()
+
+    await TurnRunner(Assistant(model=script.model(), tools=[ship]), place.journal).start("hello", ctx=CTX)
+
+    assert asyncio.all_tasks() == before
+    assert place.engine is None or place.engine.pool.checkedout() == 0
 
 
 async def test_reads_of_one_step_run_together_and_are_recorded_in_the_order_of_the_calls():

@@ -17,17 +17,20 @@ if TYPE_CHECKING:
         NonDeterminismError,
         Run,
         RunFenced,
+        RunHeld,
         RunSuspended,
         RunUnavailable,
     )
     from .pending import PendingCall
-    from .retrieval import Passage, Rerank, Reranker, Retrieval, Retrieve, Retriever
+    from .polling import PollingWorker
+    from .retrieval import EmbeddingReranker, Passage, Rerank, Reranker, Retrieval, Retrieve, Retriever
     from .runner import TurnResult, TurnRunner
     from .sql import SqlJournal
     from .tools import Tool, ToolContext, action_tool, read_tool
 
 __all__ = [
     "Assistant",
+    "EmbeddingReranker",
     "History",
     "InlineJournal",
     "Journal",
@@ -37,6 +40,7 @@ __all__ = [
     "NonDeterminismError",
     "Passage",
     "PendingCall",
+    "PollingWorker",
     "Rerank",
     "Reranker",
     "Retrieval",
@@ -44,6 +48,7 @@ __all__ = [
     "Retriever",
     "Run",
     "RunFenced",
+    "RunHeld",
     "RunSuspended",
     "RunUnavailable",
     "SqlJournal",
@@ -60,7 +65,8 @@ _PLACES = {
     "history": ("History",),
     "inline": ("InlineJournal",),
     "pending": ("PendingCall",),
-    "retrieval": ("Passage", "Rerank", "Reranker", "Retrieval", "Retrieve", "Retriever"),
+    "polling": ("PollingWorker",),
+    "retrieval": ("EmbeddingReranker", "Passage", "Rerank", "Reranker", "Retrieval", "Retrieve", "Retriever"),
     "runner": ("TurnResult", "TurnRunner"),
     "sql": ("SqlJournal",),
     "tools": ("Tool", "ToolContext", "action_tool", "read_tool"),

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from operator import mul
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..scopes import ScopeContext
 from ..text import shown_text
+
+if TYPE_CHECKING:
+    from ..recall import Embedder
 
 OPEN = "<passages>"
 CLOSE = "</passages>"
@@ -61,6 +66,30 @@ class Reranker(Protocol):
         ...
 
 
+class EmbeddingReranker:
+    """Puts passages in the order of their nearness to the question, by the same embedder as recall."""
+
+    def __init__(self, embedder: Embedder, *, nearest: float = -1.0) -> None:
+        """Take what turns texts into vectors.
+
+        Args:
+            embedder: Any that recall takes; it is asked once per question and once per list of passages.
+            nearest: Leaves out passages whose cosine is lower; all stay unless given.
+        """
+        self._embedder = embedder
+        self._nearest = nearest
+
+    async def rerank(self, request: Rerank) -> Sequence[Passage]:
+        """Return the passages near enough, the nearest first; equally near ones stay in the retriever's order."""
+        if not request.passages:
+            return ()
+        question = await self._embedder.embed_query(request.query)
+        vectors = await self._embedder.embed_documents([passage.text for passage in request.passages])
+        cosines = [_cosine(question, vector) for vector in vectors]
+        order = sorted(range(len(cosines)), key=lambda place: -cosines[place])
+        return [request.passages[place] for place in order if cosines[place] >= self._nearest]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieval:
     """What to ask for passages, and how many a prompt takes."""
@@ -101,6 +130,11 @@ def dump_passages(passages: Sequence[Passage]) -> dict[str, Any]:
     """Answer the passages as a checkpoint keeps them, with their block."""
     kept = [{"source": passage.source, "text": passage.text} for passage in passages]
     return {"passages": kept, "block": build_passages_block(passages)}
+
+
+def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    lengths = math.sqrt(sum(map(mul, one, one)) * sum(map(mul, other, other)))
+    return sum(map(mul, one, other)) / lengths if lengths else 0.0
 
 
 def _inert(text: str) -> str:
