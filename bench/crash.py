@@ -12,8 +12,8 @@ killed in the same way and started again, while the writers repeat what was not 
 
 In the end every acknowledged write stands once, every fact is of one write alone, what was forgotten is gone, there
 is a receipt for each write and no other, a vector for facts only and of their text, and revisions without a gap; the
-database finds its own files sound, and on SQLite no text that is gone can be read in them. The exit code is 1 when
-any of this is not so. The die is seeded; the moments are not, being a machine's.
+database finds its own files sound, and on SQLite no text that is gone can be read in them after a vacuum. The exit
+code is 1 when any of this is not so. The die is seeded; the moments are not, being a machine's.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Trial:
         await self._finish()
         counted = await self.judge.in_the_end()
         await self.judge.aclose()
-        left = self.judge.left_in_the_file() if self._url.startswith("sqlite") else 0
+        left = await self.judge.left_in_the_file() if self._url.startswith("sqlite") else 0
         print(f"\r{'':50}\r", end="", file=sys.stderr)
         return {
             "database": name,
