@@ -102,8 +102,13 @@ async def ranked(
     question: Question,
     *,
     embedding: Embedding,
+    exact_up_to: float,
 ) -> list[RankedKey]:
-    """Rank the keys at these scopes, some of whose vectors are in pgvector's table."""
+    """Rank the keys at these scopes, some of whose vectors are in pgvector's table.
+
+    A scope of up to so many facts is compared exactly whatever indexes there are: what an index finds
+    of a scope that is a small part of all facts is few and not the nearest.
+    """
     vector = question.vector or ()
     tag = {"model": embedding.model, "dimensions": embedding.dimensions, "question": spelled(vector)}
     few = question.limit is not None and question.limit <= _FEW
@@ -120,7 +125,7 @@ async def ranked(
                 with index.lock:
                     expired = list(index.expired)
                 named = tag | {"scope": scopes[place], "expired": expired}
-                asked[place] = _Scope(index, named, approximate, _FIRST_DEPTH)
+                asked[place] = _Scope(index, named, approximate and len(index) > exact_up_to, _FIRST_DEPTH)
             told = far.setdefault(place, Far())
             if asked[place].approximate:
                 await _approach(conn, asked[place], told, ask, vector=vector, embedding=embedding)

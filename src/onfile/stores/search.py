@@ -119,7 +119,7 @@ class Search:
             gaps = [scope for scope, index in zip(scopes, indexes, strict=True) if index.lacks_vectors]
             return [record for key in ranked for record in by_key.get(key.identity, ())], gaps
 
-        records, gaps = await self._database.read(work)
+        records, gaps = await self._database.read(work, scopes=scopes)
         if gaps:
             self._embedding.mend(gaps[:_SCOPES_AT_ONCE])
         return records
@@ -155,7 +155,7 @@ class Search:
                 )
             return explained
 
-        return await self._database.read(work)
+        return await self._database.read(work, scopes=scopes)
 
     async def _question(self, query: str, limit: int | None) -> Question:
         query = query[:_QUERY_CHARS]
@@ -175,7 +175,8 @@ class Search:
         for index in indexes:
             index.expire((now - _EPOCH) // _MICROSECOND)
         if question.vector is not None and any(isinstance(index.vectors, VectorMarks) for index in indexes):
-            return await nearest.ranked(conn, scopes, indexes, question, embedding=self._embedding)
+            most = self._vectors_in_memory
+            return await nearest.ranked(conn, scopes, indexes, question, embedding=self._embedding, exact_up_to=most)
         if sum(len(index) for index in indexes) <= _RANKED_ON_THE_LOOP:
             return rank(indexes, question, numpy=numpy)
         return await asyncio.to_thread(rank, indexes, question, numpy=numpy)
