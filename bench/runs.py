@@ -3,7 +3,7 @@
     python -m bench.runs                                  in memory, SQLite, PostgreSQL, and DBOS on PostgreSQL
     python -m bench.runs --database sqlite mariadb --without-dbos
 
-A turn remembers one fact: thirteen checkpoints, one of them with the fact, five with a message of the
+A turn remembers one fact: thirteen checkpoints, one of them with the fact, four with a message of the
 thread. Beside it a bare DBOS workflow of thirteen steps on the same server, each of which answers as
 much text and does nothing else. Turns and workflows take turns, so that a busy machine slows both:
 compare within a line.

@@ -114,6 +114,19 @@ async def test_nobody_who_is_not_signed_in_sees_anything():
     assert [answer.status_code for answer in answers] == [401, 401, 401]
 
 
+async def test_a_sign_in_that_answers_no_actor_is_a_fault_of_the_host_and_shows_nothing():
+    app = FastAPI()
+    script = Script(["Hello."])
+    runner = TurnRunner(Assistant(model=script.model()), InlineJournal())
+    await runner.start("hello", ctx=CTX, run_id="r1")
+    app.include_router(runs_router(runner, actor=lambda: {"id": "ana"}))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://onfile.test") as http:
+        answers = [await http.get("/agent/runs/r1"), await http.get("/agent/skills")]
+
+    assert [answer.status_code for answer in answers] == [500, 500]
+    assert "ana" not in answers[0].text
+
+
 async def test_a_call_that_waits_for_nobody_is_missing():
     async with opened() as http:
         answer = await http.post("/agent/runs/r1/tool-calls/c9/decision", headers=ANA, json={"approved": True})

@@ -15,6 +15,7 @@ from ..runs.journal import ENDED, Run
 from ..runs.runner import TurnRunner
 from ..scopes import ScopeContext
 from .problems import NO_STORE, documented, problem
+from .signed_in import context_of
 
 NOT_SIGNED_IN = "Sign in to see your conversations with the assistant."
 NO_SUCH_RUN = "There is no such run of yours."
@@ -59,11 +60,16 @@ def runs_router(
     router = APIRouter(tags=["runs"])
     signed_in = Depends(actor)
 
-    async def visible(calling: Any, run_id: str) -> Run | None:
+    def caller(calling: Any, thread_id: str | None) -> ScopeContext | Response:
+        if calling is None:
+            return problem(401, NOT_SIGNED_IN)
+        return context_of(calling, thread_id or None, asked=actor)
+
+    async def visible(who: Actor, run_id: str) -> Run | None:
         run = await runner.engine.get(run_id)
-        if run is None or calling == run.ctx.actor:
+        if run is None or who == run.ctx.actor:
             return run
-        allowed = allows(calling, run) if allows is not None else False
+        allowed = allows(who, run) if allows is not None else False
         return run if (await allowed if inspect.isawaitable(allowed) else allowed) else None
 
     @router.get(
@@ -75,9 +81,10 @@ def runs_router(
         run_id: str, calling: Annotated[Any, signed_in]
     ) -> Response:
         """Answer a run's state, what it said, and what it waits for a person to decide."""
-        if calling is None:
-            return problem(401, NOT_SIGNED_IN)
-        if await visible(calling, run_id) is None:
+        who = caller(calling, None)
+        if isinstance(who, Response):
+            return who
+        if await visible(who.actor, run_id) is None:
             return problem(404, NO_SUCH_RUN)
         result = await runner.result(run_id)
         pending = None
@@ -109,9 +116,10 @@ def runs_router(
         calling: Annotated[Any, signed_in],
     ) -> Response:
         """Approve or reject an action, or answer the model's questions; the first answer wins."""
-        if calling is None:
-            return problem(401, NOT_SIGNED_IN)
-        run = await visible(calling, run_id)
+        who = caller(calling, None)
+        if isinstance(who, Response):
+            return who
+        run = await visible(who.actor, run_id)
         if run is None:
             return problem(404, NO_SUCH_RUN)
         pending = await runner.pending(run_id)
@@ -141,9 +149,10 @@ def runs_router(
         thread_id: Annotated[str | None, Query(alias="threadId")] = None,
     ) -> Response:
         """Answer the catalogue that a turn of yours would offer, with what each skill is in place of."""
-        if calling is None:
-            return problem(401, NOT_SIGNED_IN)
-        catalog = await runner.assistant.catalog(ScopeContext(actor=calling, thread_id=thread_id or None))
+        who = caller(calling, thread_id)
+        if isinstance(who, Response):
+            return who
+        catalog = await runner.assistant.catalog(who)
         body = [
             {"name": one.name, "description": one.description, "scope": one.scope, "beats": list(one.beats)}
             for one in catalog.entries
