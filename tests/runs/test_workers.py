@@ -56,6 +56,11 @@ class Floor:
         self._processes[name].send_signal(signal.SIGKILL)
         self._processes[name].wait()
 
+    def stop(self, name: str) -> int:
+        process = self._processes.pop(name)
+        process.send_signal(signal.SIGTERM)
+        return process.wait(30)
+
     def lines(self) -> list[tuple[str, str]]:
         return [(worker, run) for worker, run in map(str.split, self.effects.read_text().splitlines())]
 
@@ -169,6 +174,21 @@ async def test_a_worker_that_stands_still_is_fenced_off_when_it_goes_on(floor: F
 
     assert process.poll() is None
     await floor.assert_each_once(4)
+
+
+async def test_a_worker_that_is_stopped_leaves_its_runs_at_once(floor: Floor):
+    await floor.create(2)
+    floor.start("w1", seconds=2)
+    await floor.until_effects_of("w1", each=1)
+
+    code = await asyncio.to_thread(floor.stop, "w1")
+
+    assert code == 0
+    # Not lost after a while, but left: nobody has to wait for that.
+    assert {run.status for run in await floor.journal.runs()} == {"ready"}
+    floor.start("w2", seconds=0.01)
+    await floor.until_done(2)
+    await floor.assert_each_once(2)
 
 
 async def test_a_worker_that_comes_back_goes_on_at_once_with_what_it_had(floor: Floor):

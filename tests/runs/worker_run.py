@@ -6,6 +6,8 @@ ENGINE is `sql` or `dbos`, SECONDS how long its model takes, EFFECTS a file that
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import signal
 import sys
 from pathlib import Path
 
@@ -51,15 +53,29 @@ def runner(url: str, name: str, seconds: float, effects: Path) -> TurnRunner:
 
 async def main(kind: str, url: str, name: str, seconds: str, effects: str, system: str = "") -> None:
     turns = runner(url, name, float(seconds), Path(effects))
-    if kind == "sql":
-        await PollingWorker(turns, poll_seconds=0.05).work()
-        return
+    working = asyncio.ensure_future(by_polling(turns) if kind == "sql" else by_dbos(turns, url, name, system))
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, working.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await working
+
+
+async def by_polling(turns: TurnRunner) -> None:
+    await PollingWorker(turns, poll_seconds=0.05).work()
+
+
+async def by_dbos(turns: TurnRunner, url: str, name: str, system: str) -> None:
     from onfile.runs.workers import DbosWorkers, WorkersConfig
 
     system = system or make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
-    config = WorkersConfig(system_database_url=system, executor_id=name, poll_seconds=0.05, sweep_seconds=0.25)
-    await DbosWorkers(turns, config).launch()
-    await asyncio.Event().wait()
+    workers = DbosWorkers(
+        turns,
+        WorkersConfig(system_database_url=system, executor_id=name, poll_seconds=0.05, sweep_seconds=0.25),
+    )
+    await workers.launch()
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await workers.close()
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ from .runner import TurnRunner
 QUEUE = "onfile-turns"
 WORKFLOW = "onfile_carry_on"
 NAME = "onfile"
+LEFT = "left to others"
+"""What a workflow answers whose run this process did not carry to where it stops."""
 _log = logging.getLogger("onfile.runs")
 
 
@@ -60,7 +62,7 @@ class DbosWorkers:
     def __init__(self, runner: TurnRunner, config: WorkersConfig) -> None:
         self.runner = runner
         self._config = config
-        self._carrying: set[str] = set()
+        self._carrying: dict[str, asyncio.Task[str]] = {}
         self._queued: set[str] = set()
         self._suspects: dict[tuple[str, int | None], float] = {}
         self._sweeping: asyncio.Task[None] | None = None
@@ -97,10 +99,13 @@ class DbosWorkers:
             self._sweeping = asyncio.create_task(self._keep_sweeping(), name="onfile: look for runs that are left")
 
     async def close(self) -> None:
-        """Leave; what this process was carrying is carried on by the others, or when its executor id comes back."""
+        """Leave; what this process was carrying is left to the others at once."""
+        under_way: list[asyncio.Task[Any]] = [*self._carrying.values()]
         if self._sweeping is not None:
-            self._sweeping.cancel()
-            await asyncio.wait({self._sweeping})
+            under_way.append(self._sweeping)
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
         await asyncio.to_thread(DBOS.destroy)
 
     async def start(self, text: str, *, ctx: ScopeContext, run_id: str | None = None) -> str:
@@ -181,19 +186,25 @@ class DbosWorkers:
 
     async def _carry(self, run_id: str) -> str:
         if run_id in self._carrying:
-            return "left alone"
-        self._carrying.add(run_id)
+            return LEFT
+        task = self._carrying[run_id] = asyncio.ensure_future(self._carry_here(run_id))
+        try:
+            await asyncio.wait({task})
+            return LEFT if task.cancelled() else task.result()
+        finally:
+            task.cancel()
+            del self._carrying[run_id]
+
+    async def _carry_here(self, run_id: str) -> str:
         try:
             return (await self.runner.carry_on(await self._claim(run_id))).status
         except RunUnavailable:
-            return "left alone"  # another worker has it, or it waits, or has ended
+            return LEFT  # another worker has it, or it waits, or has ended
         except Exception as error:  # noqa: BLE001  # DBOS would keep the words, which may hold facts; the run keeps the type
             _log.error(
                 "run %s stopped with %s; it can be queued again", run_id, type(error).__name__
             )  # no traceback: its lines may hold content
             return "failed"
-        finally:
-            self._carrying.discard(run_id)
 
     async def _keep_sweeping(self) -> None:
         while True:
