@@ -18,9 +18,11 @@ from onfile.runs.runner import TurnRunner
 from onfile.runs.tools import action_tool
 from onfile.scopes import ScopeContext
 from onfile.stores import StoredMemory
-from onfile.stores.journals import pending_erasures
+from onfile.stores.dialects import database_of
+from onfile.stores.journals import erase_from_journals, pending_erasures
 from onfile.testing import InMemoryMemoryProvider
 from onfile.wire.digests import load_digest
+from onfile.wire.redaction import Erasure, fact_mark
 from tests.facts import fact
 from tests.runs.conftest import Place
 from tests.runs.script import ANA, CTX, Script, call, names, remember, value
@@ -193,6 +195,39 @@ async def test_a_run_under_way_keeps_its_digest_until_it_ends_and_is_redacted_th
     assert SECRET in script.prompts[1]
     assert await pending_erasures(sqlite.engine) == []
     assert SECRET.encode() not in await bytes_of(sqlite, tmp_path)
+
+
+async def test_a_fact_that_is_forgotten_while_its_run_ends_is_erased_as_well(shared: Place):
+    await shared.provider.write(on_file("seat", f"fact {SECRET}"))
+    memory = Memory(shared.provider)
+    await runner(shared, Script([[call("ship", order="o1")], "Shipped."]), memory=memory, tools=[ship]).start(
+        "hello", ctx=CTX, run_id="r1"
+    )
+    await shared.journal.signal("r1", "approval:c1", {"approved": True})
+    held = await shared.journal.claim("r1", owner="a")
+    for checkpoint in await shared.journal.checkpoints("r1"):
+        await held.step(checkpoint.name, lambda: None)
+    [entry] = await memory.read_back(CTX)
+    looked = asyncio.Event()
+
+    async def forget_slowly(transaction):
+        mark = fact_mark(scope=entry.scope, key=entry.key)
+        await erase_from_journals(transaction, Erasure(record_id=entry.id, mark=mark), now=entry.updated_at)
+        looked.set()
+        await asyncio.sleep(0.5)  # long enough for the run to end in between, if it could
+
+    async def end():
+        await looked.wait()
+        await held.tx("persist:run:end", lambda unit: ended(unit))
+
+    async def ended(unit):
+        await unit.end({"text": "Shipped.", "stopped": "answer"})
+        return {}
+
+    await asyncio.gather(database_of(shared.engine).transact(forget_slowly), end())
+
+    assert await pending_erasures(shared.engine) == []
+    assert SECRET not in str(await value(shared.journal, "memory:digest"))
 
 
 async def test_a_call_that_was_refused_for_a_persons_note_is_erased_with_the_note(sqlite: Place, tmp_path: Path):

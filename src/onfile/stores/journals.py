@@ -145,12 +145,12 @@ _r, _c, _f, _e, _t = (
 )
 
 HOLDERS = (
-    select(_f.run_id, _r.status)
-    .join(agent_run, _r.id == _f.run_id)
-    .where(_f.mark.in_(bindparam("marks", expanding=True)))
-    .distinct()
+    select(_r.id, _r.status)
+    .where(_r.id.in_(select(_f.run_id).where(_f.mark.in_(bindparam("marks", expanding=True)))))
+    .order_by(_r.id)
+    .with_for_update()
 )
-"""The runs that hold a fact."""
+"""The runs that hold a fact, held themselves: one that is just ending would keep the fact if it seemed under way."""
 CHECKPOINTS_OF = select(_c.position, _c.value).where(_c.run_id == bindparam("of_run"))
 MESSAGES_OF = select(_t.position, _t.content).where(_t.run_id == bindparam("of_run"))
 REWRITE_CHECKPOINT = (
