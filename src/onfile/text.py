@@ -63,15 +63,13 @@ _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _HIDDEN = re.compile(f"(\U0001f3f4[\U000e0020-\U000e007e]{{1,6}}\U000e007f)|[{_BIDI}\U000e0000-\U000e007f]")
 _ANY_BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _UNUSUAL = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{_BIDI}\U000e0000-\U000e007f<\uff1c\ufe64]")
-# Any spelling of the block's tag: white space, slashes, invisible characters between the letters,
-# capitals and full-width forms. One class before the name, so that a search stays linear.
-_INVISIBLE = (
-    "\\s\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
-    "\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0080-\U000e0fff"
-)
+# Any spelling of the block's tag: whatever is no letter before the name and between its letters (white
+# space, slashes, marks, fillers that count as letters but are not seen), capitals and full-width
+# forms. The two classes share no character, so that a search stays linear.
+_NO_LETTER = "(?:[^\\w<\uff1c\ufe64]|[\u115f\u1160\u3164\uffa0])*"
 _TAG = re.compile(
-    f"[<\uff1c\ufe64](?=[/\\\\\u2044\u2215\uff0f{_INVISIBLE}]*"
-    + f"[{_INVISIBLE}]*".join(f"[{letter}{chr(ord(letter) + 0xFEE0)}]" for letter in "memory")
+    f"[<\uff1c\ufe64](?={_NO_LETTER}"
+    + _NO_LETTER.join(f"[{letter}{chr(ord(letter) + 0xFEE0)}]" for letter in "memory")
     + ")",
     re.IGNORECASE,
 )
