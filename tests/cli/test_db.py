@@ -17,10 +17,10 @@ SECRET = "the-vault-opens-at-noon"
 
 
 def test_an_upgrade_makes_a_database_and_a_second_one_changes_nothing(onfile):
-    assert onfile("db", "upgrade", "--db", "new.db").out == "at revision 0002\n"
+    assert onfile("db", "upgrade", "--db", "new.db").out == "at revision 0003\n"
     assert onfile("db", "upgrade", "--db", "new.db").code == 0
     assert onfile("db", "check", "--db", "new.db").out == "the tables are as defined\n"
-    assert onfile("db", "current", "--db", "new.db", "--json").json == {"current": "0002", "head": "0002"}
+    assert onfile("db", "current", "--db", "new.db", "--json").json == {"current": "0003", "head": "0003"}
 
 
 def test_a_database_that_setup_made_is_pending_until_it_is_taken_over(onfile, on_file, stored):
@@ -76,6 +76,41 @@ def test_a_healthy_database_has_nothing_to_do(onfile):
 
     assert ended.code == 0
     assert ended.out.endswith("nothing to do\n")
+
+
+def test_the_doctor_finds_missing_tables_and_makes_none(onfile):
+    sqlite3.connect("empty.db").close()
+
+    ended = onfile("db", "doctor", "--db", "empty.db")
+    as_json = onfile("db", "doctor", "--db", "empty.db", "--json")
+
+    assert (ended.code, as_json.code) == (1, 1)
+    assert "agent_memory" in ended.out
+    assert "run 'onfile db upgrade'" in as_json.json["findings"][0]["do"]
+    for command in ("vacuum", "sweep"):
+        refused = onfile("db", command, "--db", "empty.db")
+        assert (refused.code, refused.err.count("\n")) == (2, 1)
+        assert "onfile db upgrade" in refused.err
+    assert sqlite3.connect("empty.db").execute("SELECT name FROM sqlite_master").fetchall() == []
+
+
+def test_the_doctor_takes_the_blocks_own_ceiling_for_pins(onfile, on_file):
+    db = on_file(*(fact(f"pin {number}", pinned=True, scope="tenant:acme") for number in range(3)))
+    onfile("db", "upgrade", "--db", db)
+
+    assert onfile("db", "doctor", "--db", db).code == 0
+    assert "a block of 2 has places" in onfile("db", "doctor", "--max-memories", "2", "--db", db).out
+
+
+def test_the_doctor_names_the_runs_that_still_hold_something_forgotten(onfile, on_file):
+    db = on_file(fact())
+    onfile("db", "upgrade", "--db", db)
+    with sqlite3.connect(db) as conn:
+        conn.execute("INSERT INTO agent_run_erasure VALUES ('run_1', 'a-mark', 'mem_1', '2026-01-01')")
+
+    ended = onfile("db", "doctor", "--db", db)
+
+    assert "1 run under way with something forgotten since: run_1: it goes when the run ends" in ended.out
 
 
 def test_a_vacuum_keeps_every_fact_and_empties_the_log(onfile, on_file, stored, tmp_path):

@@ -12,6 +12,7 @@ from sqlalchemy import Column, Integer, MetaData, Table, inspect, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from onfile.errors import StoreError
+from onfile.runs import SqlJournal
 from onfile.stores import SqlMemoryProvider, StoredMemory, managed_tables, metadata
 from onfile.stores.migrate import VERSION_TABLE, as_sql, include_object, state_of, upgrade
 from tests.facts import fact
@@ -29,8 +30,8 @@ async def test_revisions_make_exactly_the_tables_that_are_defined(engine):
 
     state = await state_of(engine)
 
-    with_pgvector = {"agent_memory_halfvec"} if engine.dialect.name == "postgresql" else set()
-    assert await tables(engine) == {*managed_tables(), VERSION_TABLE} | with_pgvector
+    elsewhere = set() if engine.dialect.name == "postgresql" else {"agent_memory_halfvec"}
+    assert await tables(engine) == {*managed_tables()} - elsewhere
     assert (state.differences, state.pending) == ((), False)
 
 
@@ -54,6 +55,50 @@ async def test_an_upgrade_takes_over_what_setup_made_with_every_fact_in_it(engin
     assert not (await state_of(engine)).pending
     assert [memory.record async for memory in store.export()] == [kept]
     await store.aclose()
+
+
+@pytest.mark.parametrize("released", ["0001", "0002"])
+async def test_setup_brings_every_released_schema_up_to_date_with_every_fact_in_it(engine, released):
+    await upgrade(engine, revision=released)
+    store = SqlMemoryProvider(engine)
+    kept = fact()
+    await store.restore([StoredMemory(record=kept, created_at=kept.updated_at)])
+
+    for _ in range(2):
+        await store.setup()
+        await SqlJournal(engine).setup()
+
+    assert (await state_of(engine)).differences == ()
+    assert [memory.record async for memory in store.export()] == [kept]
+    await upgrade(engine)
+    assert not (await state_of(engine)).pending
+    await store.aclose()
+
+
+async def test_setup_adds_the_column_and_the_index_that_older_tables_lack(tmp_path: Path):
+    engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path}/old.db")
+    await SqlJournal(engine).setup()
+    async with engine.begin() as conn:
+        await conn.execute(text("DROP INDEX ix_agent_run_thread_id"))
+        await conn.execute(text("ALTER TABLE agent_run DROP COLUMN seen_at"))
+
+    await SqlJournal(engine).setup()
+    await SqlMemoryProvider(engine).setup()
+
+    assert (await state_of(engine)).differences == ()
+    await engine.dispose()
+
+
+async def test_setup_changes_nothing_where_a_column_is_missing_that_no_row_can_do_without(tmp_path: Path):
+    engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path}/old.db")
+    async with engine.begin() as conn:
+        await conn.execute(text("CREATE TABLE agent_memory (id TEXT PRIMARY KEY, scope TEXT NOT NULL)"))
+
+    with pytest.raises(StoreError, match=r"lacks the column .*onfile db upgrade"):
+        await SqlMemoryProvider(engine).setup()
+
+    assert await tables(engine) == {"agent_memory"}
+    await engine.dispose()
 
 
 async def test_a_database_of_a_newer_version_is_left_alone(engine):
@@ -101,7 +146,8 @@ async def test_four_processes_upgrade_at_once_and_none_fails(shared_url):
 def test_the_statements_can_be_written_out_without_a_database(kind):
     written = as_sql(f"{kind}://")
 
-    for name in (*managed_tables(), VERSION_TABLE):
+    elsewhere = set() if kind == "postgresql" else {"agent_memory_halfvec"}
+    for name in {*managed_tables()} - elsewhere:
         assert f"CREATE TABLE {name}" in written
 
 

@@ -63,7 +63,8 @@ async def vectors(store):
     if store.engine.dialect.name == "postgresql":
         tables.append("agent_memory_halfvec")
     async with store.engine.connect() as conn:
-        *others, count = [(await conn.execute(sqlalchemy.text(f"SELECT count(*) FROM {name}"))).scalar_one() for name in tables]
+        counts = [sqlalchemy.text(f"SELECT count(*) FROM {name}") for name in tables]
+        *others, count = [(await conn.execute(statement)).scalar_one() for statement in counts]
     assert not any(others)
     return count
 

@@ -1,25 +1,40 @@
 """`onfile db`: the schema's version, the database's state, and what an operator does about either."""
 
 import sys
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..text import shown_id
 from .failures import Failure
 from .loop import finish
 from .options import AsJson, Database, explained
 from .output import counted, note, write, write_json
+from .rls import rls
 from .transfer import LONG_FACT, LONG_KEY
 from .vectors import hnsw
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
     from ..stores import SqlMemoryProvider, SweepReport
     from ..stores.health import Health
     from ..stores.migrate import SchemaState
 
-_MAX_MEMORIES = 20
+_RUNS_NAMED = 10
+MaxMemories = Annotated[
+    int,
+    typer.Option(
+        "--max-memories",
+        metavar="N",
+        min=0,
+        help="How many places your blocks have: more pins than that at a scope are a finding. "
+        "Example: --max-memories 30",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +58,7 @@ def add_to(application: typer.Typer) -> None:
         ("vacuum", vacuum),
         ("sweep", sweep),
         ("hnsw", hnsw),
+        ("rls", rls),
     ):
         commands.command(name, help=explained(command))(command)
     application.add_typer(
@@ -110,15 +126,18 @@ def sql(*, db: Database = "") -> None:
     write(as_sql(f"{kind}://"))
 
 
-def doctor(*, as_json: AsJson = False, db: Database = "") -> None:
+def doctor(*, max_memories: MaxMemories = 20, as_json: AsJson = False, db: Database = "") -> None:
     """Say how the database is, in counts, and what to do about each finding; exit code 1 if one needs action.
+
+    Nothing is changed, not even where tables are missing.
 
     Example: [bold]onfile db doctor[/]
     """
-    health, state = finish(_examine(db))
-    findings = _findings(health, state)
+    health, state, missing = finish(_examine(db, max_memories))
+    findings = _findings(health, state, max_memories) if health is not None else [_without(missing)]
     if as_json:
-        write_json(asdict(health) | {"revision": state.current, "findings": [asdict(finding) for finding in findings]})
+        counts = asdict(health) if health is not None else {}
+        write_json(counts | {"revision": state.current, "findings": [asdict(finding) for finding in findings]})
     else:
         _tell(health, state, findings)
     if any(finding.needs_action for finding in findings):
@@ -163,45 +182,68 @@ async def _state(db: str) -> "SchemaState":
         return await state_of(provider.engine)
 
 
-async def _examine(db: str) -> "tuple[Health, SchemaState]":
+async def _examine(db: str, max_memories: int) -> "tuple[Health | None, SchemaState, tuple[str, ...]]":
     from ..stores.administration import KEEP_RECEIPTS
-    from ..stores.health import health_of
+    from ..stores.health import health_of, missing_tables
     from ..stores.migrate import state_of
-    from .database import opened
+    from .database import reached
 
     now = datetime.now(UTC)
-    async with opened(db) as provider:
+    async with reached(db) as provider:
+        state, missing = await state_of(provider.engine), await missing_tables(provider.engine)
+        if missing:
+            return None, state, missing
         health = await health_of(
             provider.engine,
             now=now,
             receipts_before=now - KEEP_RECEIPTS,
             max_fact=LONG_FACT,
             max_key=LONG_KEY,
-            max_memories=_MAX_MEMORIES,
+            max_memories=max_memories,
+            row_level_security=provider.row_level_security,
         )
-        return health, await state_of(provider.engine)
+        return health, state, ()
+
+
+@asynccontextmanager
+async def _whole(db: str) -> "AsyncGenerator[SqlMemoryProvider]":
+    """Connect to a database whose tables are there, making none."""
+    from ..stores.health import missing_tables
+    from .database import reached
+
+    async with reached(db) as provider:
+        missing = await missing_tables(provider.engine)
+        if missing:
+            finding = _without(missing)
+            msg = f"{finding.found}; {finding.do}"
+            raise Failure(msg)
+        yield provider
 
 
 async def _vacuum(db: str) -> None:
     from ..stores.health import vacuum as give_back
-    from .database import opened
 
-    async with opened(db) as provider:
+    async with _whole(db) as provider:
         await give_back(provider.engine)
 
 
 async def _sweep(db: str) -> "SweepReport":
-    from .database import opened
-
-    provider: SqlMemoryProvider
-    async with opened(db) as provider:
+    async with _whole(db) as provider:
         return await provider.sweep()
+
+
+def _without(missing: "Sequence[str]") -> Finding:
+    return Finding(
+        found=f"{counted(len(missing), 'table')} of onfile missing in this database: {', '.join(missing)}",
+        do="run 'onfile db upgrade'",
+        needs_action=True,
+    )
 
 
 _PENDING = Finding(found="the schema is not marked as this version's", do="run 'onfile db upgrade'", needs_action=True)
 
 
-def _findings(health: "Health", state: "SchemaState") -> list[Finding]:
+def _findings(health: "Health", state: "SchemaState", max_memories: int) -> list[Finding]:
     findings = [_PENDING] if state.pending else []
     if state.differences:
         findings.append(
@@ -211,6 +253,7 @@ def _findings(health: "Health", state: "SchemaState") -> list[Finding]:
                 needs_action=True,
             )
         )
+    findings += _states(health)
     unindexed = health.without_vector if health.vectors else 0
     for count, noun, meaning, do, needs_action in (
         (unindexed, "fact", "no vector, and others have one", "run 'onfile reindex'", True),
@@ -231,7 +274,7 @@ def _findings(health: "Health", state: "SchemaState") -> list[Finding]:
         (
             health.overpinned_scopes,
             "scope",
-            f"more pinned facts than a block of {_MAX_MEMORIES} has places",
+            f"more pinned facts than a block of {max_memories} has places",
             "unpin what need not be in every turn, with 'onfile unpin'",
             True,
         ),
@@ -244,13 +287,44 @@ def _findings(health: "Health", state: "SchemaState") -> list[Finding]:
     return findings
 
 
-def _tell(health: "Health", state: "SchemaState", findings: list[Finding]) -> None:
-    lines: list[Any] = [
-        f"database   {health.database}",
-        f"revision   {state.current or 'none'} of {state.head}",
+def _states(health: "Health") -> list[Finding]:
+    """What is so or not so, where the others are counts of facts."""
+    states: list[Finding] = []
+    if health.unguarded:
+        names = ", ".join(health.unguarded)
+        states.append(
+            Finding(found=f"row-level security leaves out {names}", do="run 'onfile db rls' again", needs_action=True)
+        )
+    if health.pending_erasures:
+        named = ", ".join(map(shown_id, health.pending_erasures[:_RUNS_NAMED]))
+        more = len(health.pending_erasures) - _RUNS_NAMED
+        found = f"{counted(len(health.pending_erasures), 'run')} under way with something forgotten since: {named}"
+        states.append(
+            Finding(
+                found=found + (f" and {more} more" if more > 0 else ""),
+                do="it goes when the run ends: 'onfile runs resume' or 'onfile runs cancel'",
+                needs_action=False,
+            )
+        )
+    if health.pgvector_missing is not None and health.vectors:
+        why, _, do = health.pgvector_missing.partition("; ")
+        found = f"vectors are kept as bytes and compared in each process, because {why}"
+        states.append(Finding(found=found, do=do or "see docs/databases.md", needs_action=False))
+    return states
+
+
+def _tell(health: "Health | None", state: "SchemaState", findings: list[Finding]) -> None:
+    lines: list[Any] = [f"revision   {state.current or 'none'} of {state.head}"]
+    if health is not None:
+        lines = [f"database   {health.database}", *lines, *_counts(health)]
+    lines += [f"{'!' if finding.needs_action else '-'} {finding.found}: {finding.do}" for finding in findings]
+    sys.stdout.write("\n".join([*lines, *([] if findings else ["nothing to do"])]) + "\n")
+
+
+def _counts(health: "Health") -> list[str]:
+    rows = [
         "settings   " + (", ".join(f"{name} {value}" for name, value in health.settings.items()) or "none to report"),
         "facts      " + (", ".join(f"{kind} {count:,}" for kind, count in sorted(health.rows.items())) or "none"),
         "vectors    " + (", ".join(f"{model} {count:,}" for model, count in health.vectors.items()) or "none"),
     ]
-    lines += [f"{'!' if finding.needs_action else '-'} {finding.found}: {finding.do}" for finding in findings]
-    sys.stdout.write("\n".join([*lines, *([] if findings else ["nothing to do"])]) + "\n")
+    return [*rows, f"row-level security is on for {counted(len(health.guarded), 'table')}"] if health.guarded else rows

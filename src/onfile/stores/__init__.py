@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from .admin import BrowseMemories, EditMemory, EditOutcome, MemoryAdmin, MemoryPage, SweepReport
 from .history import MemoryChange, MemoryDeletion
+from .journals import journal_metadata
+from .managed import managed_tables
 from .memories import SqlMemoryProvider
 from .restore import RestoreConflict, RestoreReport
 from .rows import StoredMemory
-from .schema import managed_tables, metadata
+from .schema import metadata
 
 __all__ = [
     "BrowseMemories",
@@ -22,6 +24,7 @@ __all__ = [
     "SqlMemoryProvider",
     "StoredMemory",
     "SweepReport",
+    "journal_metadata",
     "managed_tables",
     "metadata",
 ]

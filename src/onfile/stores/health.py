@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from sqlalchemy import and_, case, func, literal_column, select, text
+from sqlalchemy import and_, case, func, inspect, literal_column, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from . import halfvec
 from .dialects import database_of
-from .schema import agent_memory, agent_memory_receipt, managed_tables
+from .journals import pending_erasures_on
+from .managed import managed_tables
+from .row_security import row_security_of
+from .schema import agent_memory, agent_memory_receipt, metadata
+from .transactions import EVERY_SCOPE
 from .vectors import vector_state
 
 if TYPE_CHECKING:
@@ -20,6 +23,10 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
 _m, _r = agent_memory.c, agent_memory_receipt.c
+_VARIABLES = (
+    "SHOW VARIABLES WHERE Variable_name IN ('character_set_database', 'collation_database',"
+    " 'innodb_flush_log_at_trx_commit', 'max_allowed_packet', 'sql_mode', 'transaction_isolation', 'tx_isolation')"
+)
 _PRAGMAS = ("journal_mode", "secure_delete", "auto_vacuum", "freelist_count", "page_count")
 
 
@@ -30,7 +37,7 @@ class Health:
     database: str
     """Its kind and version."""
     settings: Mapping[str, str]
-    """SQLite's pragmas as a new connection has them, or PostgreSQL's installed extensions."""
+    """SQLite's pragmas as a new connection has them, PostgreSQL's extensions, or MySQL's variables that matter."""
     rows: Mapping[str, int]
     """Facts by the kind of their scope: actor, tenant, global, other."""
     vectors: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -42,10 +49,32 @@ class Health:
     """Scopes with more pinned facts than a block has places."""
     expired: int
     old_receipts: int
+    pgvector_missing: str | None = None
+    """Why PostgreSQL does not keep vectors in pgvector's table, and what to do."""
+    guarded: tuple[str, ...] = ()
+    """The tables that row-level security holds to scopes."""
+    unguarded: tuple[str, ...] = ()
+    """Those that it should hold and does not, where it holds others."""
+    pending_erasures: tuple[str, ...] = ()
+    """The runs under way from which something forgotten is still to be taken, by id."""
+
+
+async def missing_tables(engine: AsyncEngine) -> tuple[str, ...]:
+    """Name the tables of facts that are not there, without making any."""
+    async with engine.connect() as conn:
+        standing = set(await conn.run_sync(lambda sync: inspect(sync).get_table_names()))
+    return tuple(name for name in metadata.tables if name not in standing)
 
 
 async def health_of(
-    engine: AsyncEngine, *, now: datetime, receipts_before: datetime, max_fact: int, max_key: int, max_memories: int
+    engine: AsyncEngine,
+    *,
+    now: datetime,
+    receipts_before: datetime,
+    max_fact: int,
+    max_key: int,
+    max_memories: int,
+    row_level_security: bool = False,
 ) -> Health:
     """Look at the database without changing anything.
 
@@ -56,6 +85,7 @@ async def health_of(
         max_fact: The longest fact, in code points.
         max_key: The longest key, in code points.
         max_memories: How many places a block has.
+        row_level_security: It holds this role, so that what is counted must be asked for as an operator.
     """
     dialect = engine.dialect.name
 
@@ -75,7 +105,7 @@ async def health_of(
         key: Any = _m.key
         if dialect in {"mysql", "mariadb"}:
             key = _literal("CONVERT(agent_memory.`key` USING utf8mb4)")
-        vectors = await vector_state(conn)
+        vectors, security = await vector_state(conn), await row_security_of(conn)
         pinned = select(_m.scope).where(_m.pinned).group_by(_m.scope).having(func.count() > max_memories).subquery()
         return Health(
             database=await _version(conn, dialect),
@@ -90,9 +120,14 @@ async def health_of(
             old_receipts=await one(
                 select(func.count()).select_from(agent_memory_receipt).where(_r.created_at < receipts_before)
             ),
+            pgvector_missing=vectors.missing,
+            guarded=security.guarded,
+            unguarded=security.unguarded if security.guarded else (),
+            pending_erasures=tuple(await pending_erasures_on(conn)),
         )
 
-    return await database_of(engine).read(work)
+    database = database_of(engine, row_level_security=row_level_security)
+    return await database.read(work, scopes=EVERY_SCOPE)
 
 
 async def vacuum(engine: AsyncEngine) -> None:
@@ -104,9 +139,10 @@ async def vacuum(engine: AsyncEngine) -> None:
             await conn.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
             return
         verb = "VACUUM" if engine.dialect.name == "postgresql" else "OPTIMIZE TABLE"
-        side = halfvec.halfvec_metadata.tables if await halfvec.stands(conn) else ()
-        for name in (*managed_tables(), *side):
-            await conn.exec_driver_sql(f"{verb} {name}")
+        standing = set(await conn.run_sync(lambda sync: inspect(sync).get_table_names()))
+        for name in managed_tables():
+            if name in standing:
+                await conn.exec_driver_sql(f"{verb} {name}")
 
 
 def _kind() -> Any:
@@ -133,4 +169,4 @@ async def _settings(conn: AsyncConnection, dialect: str) -> dict[str, str]:
         return {name: str((await conn.execute(text(f"PRAGMA {name}"))).scalar_one()) for name in _PRAGMAS}
     if dialect == "postgresql":
         return {str(n): str(v) for n, v in (await conn.execute(text("SELECT extname, extversion FROM pg_extension")))}
-    return {}
+    return {str(name): str(value) for name, value in (await conn.execute(text(_VARIABLES)))}

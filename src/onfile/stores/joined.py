@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
+from .gaps import fill
 from .sight import see
 
 if TYPE_CHECKING:
@@ -64,8 +65,8 @@ class JoinedDatabase:
         return await work(self._transaction)
 
     async def create(self, metadata: MetaData) -> None:
-        """Make the tables that are missing, with the transaction."""
-        await self._transaction.conn.run_sync(metadata.create_all)
+        """Make what is missing of the tables, with the transaction."""
+        await self._transaction.conn.run_sync(fill, metadata)
 
     async def settle(self) -> None:
         """Leave to the transaction's owner what is to be done after it."""

@@ -41,7 +41,6 @@ ENDED = ("done", "cancelled")
 
 journal_metadata = MetaData(
     naming_convention={
-        "pk": "pk_%(table_name)s",
         "uq": "uq_%(table_name)s_%(column_0_N_name)s",
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
     }
@@ -226,7 +225,12 @@ async def redact_run(transaction: Transaction, run_id: str, erasures: Sequence[E
 async def pending_erasures(engine: AsyncEngine) -> list[str]:
     """Name the runs under way from which something forgotten is still to be taken, for `onfile db doctor`."""
     async with engine.connect() as conn:
-        return list((await conn.execute(PENDING)).scalars()) if await _has_journals(conn) else []
+        return await pending_erasures_on(conn)
+
+
+async def pending_erasures_on(conn: AsyncConnection) -> list[str]:
+    """Do what `pending_erasures` does, on a connection under way."""
+    return list((await conn.execute(PENDING)).scalars()) if await _has_journals(conn) else []
 
 
 async def _has_journals(conn: AsyncConnection) -> bool:

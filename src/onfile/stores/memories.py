@@ -90,8 +90,20 @@ class SqlMemoryProvider(SqlAdministration):
         """The engine in use: the caller's, or the one that `from_url` built."""
         return self._engine
 
+    @property
+    def row_level_security(self) -> bool:
+        """Whether every transaction tells PostgreSQL which scopes it is about."""
+        return self._row_level_security
+
     async def setup(self) -> None:
-        """Make the tables that are missing. Run twice, or by eight processes at once, it is done once."""
+        """Make the tables that are missing, and bring those of an older version up to date.
+
+        Run twice, or by eight processes at once, it is done once. Needs no Alembic.
+
+        Raises:
+            StoreError: A table lacks something that only `onfile db upgrade` can add, or row-level
+                security would hide every fact from this provider.
+        """
         await self._database.create(metadata)
         await halfvec.set_up(self._database, self._engine.dialect.name)
         if self._engine.dialect.name == "postgresql":

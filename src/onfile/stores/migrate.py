@@ -19,14 +19,14 @@ from ..errors import StoreError
 from . import halfvec
 from .dialects import database_of
 from .journals import journal_metadata
-from .schema import managed_tables, metadata
+from .managed import VERSION_TABLE, managed_tables
+from .schema import metadata
 
 if TYPE_CHECKING:
     from alembic.script import ScriptDirectory
     from sqlalchemy import Connection
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-VERSION_TABLE = "onfile_version"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 
 
@@ -50,22 +50,26 @@ class SchemaState:
 def include_object(object_: Any, name: str | None, type_: str, reflected: bool, compare_to: Any) -> bool:  # noqa: FBT001  # Alembic calls it so
     """Answer False for onfile's tables: hand this to your `context.configure(include_object=…)`."""
     del object_, reflected, compare_to
-    ours = {*managed_tables(), *halfvec.halfvec_metadata.tables, *journal_metadata.tables, VERSION_TABLE}
-    return not (type_ == "table" and name in ours)
+    return not (type_ == "table" and name in managed_tables())
 
 
-async def upgrade(engine: AsyncEngine) -> None:
+async def upgrade(engine: AsyncEngine, *, revision: str = "head") -> None:
     """Bring the database to the newest revision; safe from several processes at once.
 
     Tables that `setup()` made are taken over as they are.
+
+    Args:
+        engine: Of the database.
+        revision: Go no further than to this one.
 
     Raises:
         StoreError: Alembic is not installed, or the database is of a newer version of onfile.
     """
     _scripts()  # said before anything is touched
     database = database_of(engine)
-    await database.create(_Revisions())
-    await halfvec.set_up(database, engine.dialect.name)  # the extension may have come since its revision
+    await database.create(_Revisions(revision))
+    if revision == "head":
+        await halfvec.set_up(database, engine.dialect.name)  # the extension may have come since its revision
 
 
 async def state_of(engine: AsyncEngine) -> SchemaState:
@@ -92,7 +96,7 @@ def as_sql(url: str) -> str:
     from alembic.runtime.environment import EnvironmentContext
 
     scripts, written = _scripts(), io.StringIO()
-    options: Any = {"as_sql": True, "destination_rev": "head", "fn": _steps(scripts)}
+    options: Any = {"as_sql": True, "destination_rev": "head", "fn": _steps(scripts, "head")}
     with EnvironmentContext(Config(), scripts, **options) as environment:
         environment.configure(
             dialect_name=make_url(url).get_backend_name(),
@@ -108,26 +112,30 @@ def as_sql(url: str) -> str:
 class _Revisions(MetaData):
     """What `create` runs under the lock that serialises `setup()`: revisions instead of definitions."""
 
+    def __init__(self, revision: str) -> None:
+        super().__init__()
+        self._revision = revision
+
     def create_all(self, bind: Any, tables: Any = None, checkfirst: Any = True) -> None:  # noqa: ARG002, FBT002  # SQLAlchemy's own signature
         from alembic.config import Config
         from alembic.runtime.environment import EnvironmentContext
 
         scripts = _scripts()
-        options: Any = {"destination_rev": "head", "fn": _steps(scripts)}
+        options: Any = {"destination_rev": self._revision, "fn": _steps(scripts, self._revision)}
         with EnvironmentContext(Config(), scripts, **options) as environment:
             # The transaction is ours already, so that Alembic commits nothing.
             environment.configure(connection=bind, version_table=VERSION_TABLE, target_metadata=metadata)
             environment.run_migrations()
 
 
-def _steps(scripts: ScriptDirectory) -> Any:
+def _steps(scripts: ScriptDirectory, revision: str) -> Any:
     def steps(standing: Any, _: Any) -> Any:
         known = {script.revision for script in scripts.walk_revisions()}
         if not known.issuperset(_heads(standing)):
             msg = "the database was upgraded by a newer version of onfile; install that version"
             raise StoreError(msg)
         # As Alembic's own command does.
-        return scripts._upgrade_revs("head", standing)  # pyright: ignore[reportPrivateUsage]  # it offers no other way
+        return scripts._upgrade_revs(revision, standing)  # pyright: ignore[reportPrivateUsage]  # it offers no other way
 
     return steps
 
@@ -146,16 +154,23 @@ def _state(conn: Connection) -> SchemaState:
     context = MigrationContext.configure(
         conn, opts={"version_table": VERSION_TABLE, "include_object": _ours, "compare_server_default": False}
     )
-    found: list[Any] = compare_metadata(context, metadata)
-    head = _scripts().get_current_head() or ""
-    return SchemaState(
-        current=context.get_current_revision(), head=head, differences=tuple(_named(one) for one in found)
-    )
+    both: Any = [metadata, journal_metadata]  # typed as one, though a sequence is documented
+    found: list[Any] = compare_metadata(context, both)
+    head, current = _scripts().get_current_head() or "", context.get_current_revision()
+    if current != head:
+        # Whole tables that the next upgrade makes are no difference yet.
+        missing = {what[1].name for what in found if what[0] == "add_table"}
+        found = [what for what in found if not (what[0] == "add_table" or _table_of(what) in missing)]
+    return SchemaState(current=current, head=head, differences=tuple(_named(one) for one in found))
+
+
+def _table_of(difference: Any) -> str | None:
+    return difference[1].table.name if difference[0] == "add_index" else None
 
 
 def _ours(object_: Any, name: str | None, type_: str, reflected: bool, compare_to: Any) -> bool:  # noqa: FBT001  # Alembic calls it so
     del object_, reflected, compare_to
-    return type_ != "table" or name in managed_tables()
+    return type_ != "table" or name in {*metadata.tables, *journal_metadata.tables}
 
 
 def _named(difference: Any) -> str:

@@ -12,6 +12,7 @@ from ..errors import StoreError
 from .derived import agent_memory_change, agent_memory_revision, agent_memory_vector
 from .history import agent_memory_deletion, agent_memory_history
 from .journals import journal_metadata
+from .managed import VERSION_TABLE
 from .schema import agent_memory, agent_memory_receipt
 from .sight import LOCK_SETUP, OPERATOR_POLICY, SETTING
 
@@ -230,7 +231,7 @@ async def change(
 
 
 def _standing(conn: Connection) -> list[_Table]:
-    names = [*GUARDED, *journal_metadata.tables, "onfile_version"]
+    names = [*GUARDED, *journal_metadata.tables, VERSION_TABLE]
     named = {"names": names, "operator": OPERATOR_POLICY}
     found: dict[str, _Table] = {}
     for name, guarded, owner, ours, sequences, granted, operators in conn.execute(_STANDING, named):

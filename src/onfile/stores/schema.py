@@ -150,8 +150,3 @@ agent_memory_receipt = Table(
     mariadb_engine="InnoDB",
 )
 """One row per write that carried an idempotency key, so that a retry does nothing."""
-
-
-def managed_tables() -> tuple[str, ...]:
-    """Name the tables that `setup()` manages, for a host's migration differ to skip."""
-    return tuple(metadata.tables)

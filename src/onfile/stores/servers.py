@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from .crowd import Crowd
 from .failures import is_lost_race, spoken
+from .gaps import fill
 from .row_security import guard_new_tables
 from .sight import LOCK_SETUP, SEE_EVERYTHING, SETUP_LOCK, see
 from .transactions import Transaction
@@ -113,14 +114,14 @@ class PostgresDatabase(ServerDatabase):
         return await super().transact(held)
 
     async def create(self, metadata: MetaData) -> None:
-        """Make the tables that are missing, one process at a time, as closely guarded as those that are there."""
+        """Make what is missing of the tables, one process at a time, as closely guarded as what is there."""
 
         async def make(transaction: Transaction) -> None:
             conn = transaction.conn
             await conn.execute(LOCK_SETUP)
             # An upgrade may have to move what is in the tables, and row-level security holds their owner too.
             await conn.execute(text(SEE_EVERYTHING))
-            await conn.run_sync(metadata.create_all)
+            await conn.run_sync(fill, metadata)
             await conn.run_sync(guard_new_tables)
 
         await self.transact(make)
@@ -146,7 +147,7 @@ class MysqlDatabase(ServerDatabase):
                 raise
 
     async def create(self, metadata: MetaData) -> None:
-        """Make the tables that are missing, one process at a time."""
+        """Make what is missing of the tables, one process at a time."""
 
         async def make() -> None:
             async with self._engine.connect() as conn:
@@ -154,7 +155,7 @@ class MysqlDatabase(ServerDatabase):
                 name = {"lock": f"onfile setup {SETUP_LOCK}", "seconds": _SETUP_SECONDS}
                 await conn.execute(text("SELECT GET_LOCK(:lock, :seconds)"), name)
                 try:
-                    await conn.run_sync(metadata.create_all)
+                    await conn.run_sync(fill, metadata)
                     await conn.commit()
                 finally:
                     await conn.execute(text("SELECT RELEASE_LOCK(:lock)"), {"lock": name["lock"]})

@@ -15,6 +15,7 @@ from sqlalchemy.pool import StaticPool
 
 from .crowd import Crowd
 from .failures import is_locked, locked, spoken
+from .gaps import fill
 from .transactions import Transaction
 
 if TYPE_CHECKING:
@@ -130,12 +131,12 @@ class SqliteDatabase:
                 raise asyncio.CancelledError
 
     async def create(self, metadata: MetaData) -> None:
-        """Switch to a write-ahead log and make the tables that are missing."""
+        """Switch to a write-ahead log and make what is missing of the tables."""
         async with self._turn:
             await _to_its_end(spoken(self._write_ahead()))
 
         async def make(transaction: Transaction) -> None:
-            await transaction.conn.run_sync(metadata.create_all)
+            await transaction.conn.run_sync(fill, metadata)
 
         await self.transact(make)
         # What a process that died left in the log.

@@ -57,7 +57,7 @@ class Database(Protocol):
         ...
 
     async def create(self, metadata: MetaData) -> None:
-        """Make the tables that are missing, whoever else is doing the same."""
+        """Make what is missing of tables, columns and indexes, whoever else is doing the same."""
         ...
 
     async def settle(self) -> None:
