@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 # Unicode's category Pd, written out: building the class from `unicodedata` would walk a million
 # code points at import. `tests/test_keys.py` holds it against the table of the running Python.
@@ -14,6 +15,8 @@ DASHES = (
 _SEPARATORS = re.compile(rf"[\s_{re.escape(DASHES)}]+")
 
 
+# Every turn folds the keys of every fact it may see, and they are the same ones turn after turn.
+@lru_cache(maxsize=8_192)
 def fold_key(key: str) -> str:
     """Answer the identity that every spelling of a key shares: `Fiscal Year` gives `fiscal-year`.
 
