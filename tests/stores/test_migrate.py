@@ -75,6 +75,34 @@ async def test_setup_brings_every_released_schema_up_to_date_with_every_fact_in_
     await store.aclose()
 
 
+async def test_four_processes_set_up_an_older_schema_at_once_and_none_fails(shared_url):
+    engine = create_async_engine(shared_url)
+    await upgrade(engine, revision="0001")
+    async with engine.begin() as conn:
+        on = " ON agent_memory" if engine.dialect.name in {"mysql", "mariadb"} else ""
+        await conn.execute(text(f"DROP INDEX ix_agent_memory_expires_at{on}"))
+        await conn.execute(text("ALTER TABLE agent_memory DROP COLUMN expires_at"))
+    program = (
+        "import asyncio, sys\n"
+        "from sqlalchemy.ext.asyncio import create_async_engine\n"
+        "from onfile.runs import SqlJournal\n"
+        "from onfile.stores import SqlMemoryProvider\n"
+        "async def run():\n"
+        "    engine = create_async_engine(sys.argv[1])\n"
+        "    await SqlMemoryProvider(engine).setup()\n"
+        "    await SqlJournal(engine).setup()\n"
+        "    await engine.dispose()\n"
+        "asyncio.run(run())\n"
+    )
+
+    running = [subprocess.Popen([sys.executable, "-c", program, shared_url]) for _ in range(4)]
+    codes = await asyncio.gather(*(asyncio.to_thread(one.wait, 60) for one in running))
+
+    assert codes == [0, 0, 0, 0]
+    assert (await state_of(engine)).differences == ()
+    await engine.dispose()
+
+
 async def test_setup_adds_the_column_and_the_index_that_older_tables_lack(tmp_path: Path):
     engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path}/old.db")
     await SqlJournal(engine).setup()

@@ -18,7 +18,7 @@ from onfile.records import Actor
 from onfile.runs.assistant import Assistant
 from onfile.runs.runner import TurnRunner
 from onfile.runs.sql import SqlJournal
-from onfile.stores import BrowseMemories, SqlMemoryProvider, StoredMemory
+from onfile.stores import BrowseMemories, SqlMemoryProvider, StoredMemory, halfvec, hnsw
 from onfile.stores.dialects import database_of
 from onfile.stores.row_security import GUARDED, change, removing, row_security_of
 from onfile.testing import conform
@@ -343,6 +343,33 @@ async def test_a_table_that_comes_later_is_guarded_and_granted_as_the_others_are
     assert {"agent_memory_history", "agent_memory_vector"} < set(state.guarded) <= set(GUARDED)
     await app.write(text="miles")
     assert await app.forget(record.id)
+
+
+async def test_an_index_of_all_vectors_is_made_also_by_an_owner_whom_it_holds(place, app):
+    await app.write("drink", "tea")
+    owner = place.engine(OWNER)
+    async with owner.connect() as conn:
+        if not await halfvec.stands(conn):
+            pytest.skip("this server has no pgvector")
+
+    [indexed] = await hnsw.build(owner, tell=lambda *_: None)
+
+    assert (indexed.model, indexed.vectors, indexed.refused) == ("topics", 1, None)
+    assert await hnsw.drop(owner) == 1
+
+
+async def test_a_role_that_lacks_a_right_is_told_so_and_not_that_the_tables_are_wrong(place):
+    await place.run(f"REVOKE ALL ON agent_memory FROM {APP}")
+
+    with pytest.raises(StoreError, match="the database role may not do this"):
+        await Desk(place.store(APP)).list(ANA)
+
+
+async def test_an_older_schema_is_the_owners_to_bring_up_to_date(place):
+    await place.run("ALTER TABLE agent_memory DROP COLUMN expires_at")
+
+    with pytest.raises(StoreError, match="onfile db upgrade"):
+        await place.store(APP).setup()
 
 
 async def test_it_is_installed_twice_and_removed_twice(place, app):

@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 _NO_TABLE_STATES = {"42P01", "42S02"}
 _NO_SUCH_TABLE = 1146
+_WITHHELD_STATE = "42501"
+_WITHHELD_CODES = {1142, 1143}
 # No access, no such database, too many connections, a lock that was waited for too long.
 _MYSQL_CONNECTION_CODES = {1040, 1044, 1045, 1049, 1205}
 _MYSQL_CLIENT_CODES = range(2000, 3000)
@@ -46,12 +48,21 @@ def _failure(error: SQLAlchemyError) -> StoreError | None:
         return StoreError("the database has no onfile tables; call `await provider.setup()` once before the first use")
     if is_locked(error):
         return locked()
+    if _is_withheld(error):
+        return StoreError(
+            "the database role may not do this; grant it what it needs, and let the owner of onfile's tables change "
+            "them (`onfile db upgrade`) and say who may use them (`onfile db rls --role`)"
+        )
     if isinstance(error, OperationalError) and _is_of_the_connection(error):
         return None
     return StoreError(
         f"the database refused a statement ({type(error).__name__}{_state(error)}); "
         "check that its tables are the ones that this version's `setup()` makes"
     )
+
+
+def _is_withheld(error: StatementError) -> bool:
+    return sqlstate(error) == _WITHHELD_STATE or (error.orig is not None and _code(error.orig) in _WITHHELD_CODES)
 
 
 def _is_of_the_connection(error: OperationalError) -> bool:

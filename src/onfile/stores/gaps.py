@@ -29,6 +29,8 @@ class Gaps:
 
 def gaps_of(conn: Connection, metadata: MetaData) -> Gaps:
     """Compare the tables that stand with their definitions, by the names of columns and indexes."""
+    if not metadata.tables:
+        return Gaps(columns=(), indexes=())
     inspector = inspect(conn)
     names = set(inspector.get_table_names()) & set(metadata.tables)
     if not names:

@@ -12,6 +12,7 @@ from ..errors import StoreError
 from . import halfvec
 from .failures import spoken
 from .halfvec import INDEX_PREFIX, agent_memory_halfvec, index_name
+from .sight import SEE_EVERYTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,6 +60,7 @@ async def build(engine: AsyncEngine, *, tell: Callable[[int, int], None]) -> Seq
     """
     async with engine.connect() as conn:
         await _check(conn)
+        await conn.execute(text(SEE_EVERYTHING))  # row-level security holds the table's owner too
         c = agent_memory_halfvec.c
         found = await conn.execute(select(c.model, c.dimensions, func.count()).group_by(c.model, c.dimensions))
         models = [Indexed(model=row[0], dimensions=row[1], vectors=row[2]) for row in found]
