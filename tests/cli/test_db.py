@@ -166,6 +166,45 @@ def test_forgetting_takes_an_id_or_all_and_never_both_or_neither(onfile, on_file
         assert (ended.code, ended.err.count("\n")) == (2, 1)
 
 
+def test_the_doctor_counts_what_lacks_a_vector_of_the_applications_embedder(onfile, on_file, tmp_path):
+    pytest.importorskip("numpy")
+    db = on_file(fact())
+    onfile("db", "upgrade", "--db", db)
+    (tmp_path / "shop_embedder.py").write_text(
+        "from onfile.recall import CallableEmbedder\n"
+        "def make():\n"
+        "    return CallableEmbedder(lambda texts: [[1.0, 0.0]] * len(texts), model='shop-1', dimensions=2)\n"
+    )
+    asked = ("--embedder", "shop_embedder:make", "--db", db)
+
+    lacking = onfile("db", "doctor", *asked)
+    onfile("reindex", *asked)
+
+    assert onfile("db", "doctor", "--db", db).code == 0
+    assert lacking.code == 1
+    assert "1 fact with no vector of shop-1: run 'onfile reindex'" in lacking.out
+    assert onfile("db", "doctor", *asked).code == 0
+
+
+@pytest.fixture(scope="session")
+def mariadb_url():
+    with servers.mariadb() as url:
+        if url is None:
+            missing("mariadb-server (or a server's URL in ONFILE_TEST_MYSQL)")
+        yield str(url)
+
+
+def test_the_doctor_finds_a_server_that_would_cut_what_does_not_fit(onfile, mariadb_url):
+    asyncio.run(servers.emptied(servers.by_driver(mariadb_url, "mysql+asyncmy")))
+    onfile("db", "upgrade", "--db", mariadb_url)
+
+    lax = onfile("db", "doctor", "--db", f"{mariadb_url}?sql_mode=ANSI_QUOTES")
+
+    assert onfile("db", "doctor", "--db", mariadb_url).code == 0
+    assert lax.code == 1
+    assert "STRICT_TRANS_TABLES" in lax.out
+
+
 ROLE = "onfile_test_shop"
 
 

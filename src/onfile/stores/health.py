@@ -14,13 +14,15 @@ from .managed import managed_tables
 from .row_security import row_security_of
 from .schema import agent_memory, agent_memory_receipt, metadata
 from .transactions import EVERY_SCOPE
-from .vectors import vector_state
+from .vectors import VectorPlace, vector_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
     from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from ..recall import Embedder
 
 _m, _r = agent_memory.c, agent_memory_receipt.c
 _VARIABLES = (
@@ -43,6 +45,7 @@ class Health:
     vectors: Mapping[str, int] = field(default_factory=dict[str, int])
     """Vectors by the model that made them."""
     without_vector: int
+    """Facts without a vector, or without one of the embedder that was asked about."""
     long_facts: int
     long_keys: int
     overpinned_scopes: int
@@ -74,6 +77,7 @@ async def health_of(
     max_fact: int,
     max_key: int,
     max_memories: int,
+    embedder: Embedder | None = None,
     row_level_security: bool = False,
 ) -> Health:
     """Look at the database without changing anything.
@@ -85,6 +89,7 @@ async def health_of(
         max_fact: The longest fact, in code points.
         max_key: The longest key, in code points.
         max_memories: How many places a block has.
+        embedder: Count the facts that have no vector of this one, whatever others they have.
         row_level_security: It holds this role, so that what is counted must be asked for as an operator.
     """
     dialect = engine.dialect.name
@@ -112,7 +117,7 @@ async def health_of(
             settings=await _settings(conn, dialect),
             rows=await by_name(select(_kind(), func.count()).group_by(_literal("kind"))),
             vectors=vectors.counts,
-            without_vector=vectors.without,
+            without_vector=vectors.without if embedder is None else await one(_without(vectors.place, embedder)),
             long_facts=await one(how_many(length(_m.text) > max_fact)),
             long_keys=await one(how_many(length(key) > max_key)),
             overpinned_scopes=await one(select(func.count()).select_from(pinned)),
@@ -128,6 +133,10 @@ async def health_of(
 
     database = database_of(engine, row_level_security=row_level_security)
     return await database.read(work, scopes=EVERY_SCOPE)
+
+
+def _without(place: VectorPlace, embedder: Embedder) -> Any:
+    return place.count_without.params(of_model=embedder.model, of_dimensions=embedder.dimensions, after="")
 
 
 async def vacuum(engine: AsyncEngine) -> None:

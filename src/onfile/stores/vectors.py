@@ -88,6 +88,8 @@ class VectorState:
     """The version of the extension in this database; None without it, and on any other kind of database."""
     table: str
     """Where vectors are written."""
+    place: VectorPlace
+    """The statements for that table."""
     counts: Mapping[str, int]
     """How many there are by the model that made them, in whichever table."""
     without: int
@@ -112,6 +114,7 @@ async def vector_state(conn: AsyncConnection) -> VectorState:
     return VectorState(
         pgvector=await halfvec.version_of(conn) if postgresql else None,
         table=agent_memory_halfvec.name if halves else agent_memory_vector.name,
+        place=HALVES if halves else BYTES,
         counts=counts,
         without=(await conn.execute(without)).scalar_one(),
         missing=await halfvec.why_missing(conn) if postgresql and not halves else None,
