@@ -258,6 +258,8 @@ async def test_an_expired_fact_is_not_found_and_takes_no_place(desk):
     await desk.store.expire(id=old.id, expires_at=NOON)
 
     assert await found(desk.store, "pallet", limit=1) == ["new"]
+    explained = await desk.store.explain(scopes=["actor:ana"], query="pallet")
+    assert [record.key for key in explained for record in key.records] == ["new"]
 
 
 async def test_a_wider_fact_is_found_again_when_the_narrower_one_expires(desk):
