@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from onfile.stores import SqlMemoryProvider
+from onfile.stores.transactions import Transaction
 from tests.stores.desk import Desk
 
 LEVELS = ["AUTOCOMMIT", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"]
@@ -72,18 +74,59 @@ async def test_two_hundred_reads_on_a_pool_of_five_all_finish(desk):
     assert all(len(answer) == 1 for answer in answers)
 
 
-async def test_a_connection_that_the_server_closed_is_replaced(server_url):
-    engine = create_async_engine(server_url, pool_pre_ping=True)
+async def close_others(url: str) -> None:
+    """Have the server close every connection but the one that says so."""
+    engine = create_async_engine(url)
+    async with engine.connect() as conn:
+        if engine.dialect.name == "postgresql":
+            await conn.execute(
+                text("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+            )
+        else:
+            others = text("SELECT id FROM information_schema.processlist WHERE id <> connection_id() AND user = 'root'")
+            for connection in (await conn.execute(others)).scalars().all():
+                await conn.exec_driver_sql(f"KILL {connection}")
+    await engine.dispose()
+
+
+async def test_work_whose_connection_the_server_closed_is_begun_once_more_on_another(server_url):
+    engine = create_async_engine(server_url)
     desk = Desk(SqlMemoryProvider(engine))
     await desk.store.setup()
-    await desk.write()
-    if server_url.startswith("postgresql"):
-        killer = create_async_engine(server_url)
-        async with killer.connect() as conn:
-            await conn.execute(
-                text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
-            )
-        await killer.dispose()
+    begun = []
 
-    assert await desk.texts() == {"units": "kilometres"}
+    async def work(transaction: Transaction) -> None:
+        begun.append(await desk_within(desk, transaction).write("drink", f"tea {len(begun)}"))
+        if len(begun) == 1:
+            await close_others(server_url)
+            await desk_within(desk, transaction).write("van", "a lorry")
+
+    await desk.store._database.transact(work)
+
+    assert len(begun) == 2
+    assert await desk.texts() == {"drink": "tea 1"}
+    await close_others(server_url)
+    assert await desk.texts() == {"drink": "tea 1"}
     await engine.dispose()
+
+
+async def test_work_that_may_have_been_committed_when_its_connection_was_closed_is_not_done_again(server_url):
+    engine = create_async_engine(server_url)
+    desk = Desk(SqlMemoryProvider(engine))
+    await desk.store.setup()
+    begun = []
+
+    async def work(transaction: Transaction) -> None:
+        begun.append(await desk_within(desk, transaction).write())
+        await close_others(server_url)
+
+    with pytest.raises(DBAPIError):
+        await desk.store._database.transact(work)
+
+    assert len(begun) == 1
+    assert await desk.texts() == {}
+    await engine.dispose()
+
+
+def desk_within(desk: Desk, transaction: Transaction) -> Desk:
+    return Desk(desk.store.within(transaction))

@@ -105,6 +105,11 @@ def is_lost_race(error: BaseException) -> bool:
     return sqlstate(error) in {"40001", "40P01"} or _code(error.orig) in {1213, 1020}
 
 
+def is_lost_connection(error: DBAPIError) -> bool:
+    """Tell whether the connection was dead; SQLAlchemy then replaces it, and all that the pool had before."""
+    return error.connection_invalidated
+
+
 def sqlstate(error: StatementError) -> str | None:
     """The five characters that PostgreSQL and its drivers name an error by, or None."""
     original = error.orig

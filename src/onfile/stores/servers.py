@@ -11,7 +11,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from .crowd import Crowd
-from .failures import is_lost_race, spoken
+from .failures import is_lost_connection, is_lost_race, spoken
 from .gaps import fill
 from .row_security import guard_new_tables
 from .sight import LOCK_SETUP, SEE_EVERYTHING, SETUP_LOCK, see
@@ -34,7 +34,12 @@ _SETUP_SECONDS = 60
 
 
 class ServerDatabase:
-    """A database server behind a caller's engine."""
+    """A database server behind a caller's engine.
+
+    Work that finds its connection dead, as all of a pool's are after the server was started anew, is
+    begun once more on a new one. That costs nothing until it happens; `pool_pre_ping` would make each
+    list take a third longer.
+    """
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
@@ -48,8 +53,16 @@ class ServerDatabase:
             async with self._engine.connect() as conn:
                 return await work(conn)
 
+        async def reading_to_its_end() -> T:
+            try:
+                return await reading()
+            except DBAPIError as error:
+                if not is_lost_connection(error):
+                    raise
+            return await reading()
+
         async with self._crowd.door():
-            return await spoken(reading())
+            return await spoken(reading_to_its_end())
 
     async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, scopes: Scopes = ()) -> T:
         """Run the work as one transaction, from the start again where another writer got in between."""
@@ -57,11 +70,25 @@ class ServerDatabase:
         return await spoken(self._transact(work))
 
     async def _transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        attempt = 0
+        attempt, done, reconnected = 0, False, False
+
+        async def noted(transaction: Transaction) -> T:
+            nonlocal done
+            done = False
+            result = await work(transaction)
+            done = True
+            return result
+
         while True:
             try:
-                return await self._once(work)
+                return await self._once(noted)
             except DBAPIError as error:
+                if is_lost_connection(error):
+                    # Once the work is done the commit may have gone through: to do it again could be to do it twice.
+                    if done or reconnected:
+                        raise
+                    reconnected = True
+                    continue
                 attempt += 1
                 if attempt == _ATTEMPTS or not is_lost_race(error):
                     raise
