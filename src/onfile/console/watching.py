@@ -69,10 +69,10 @@ class WatchedJournal:
         """Tell whether the memory's provider can write in a transaction of this journal."""
         return self._journal.joins(memory)
 
-    async def step(self, name: str, fn: Callable[[], Awaitable[Json]]) -> Json:
+    async def step(self, name: str, fn: Callable[[], Awaitable[Json]], *, facts_of: Memory | None = None) -> Json:
         """Do the work or read it back, and tell what came of it."""
         self._came = False
-        return self._told(name, await self._journal.step(name, fn))
+        return self._told(name, await self._journal.step(name, fn, facts_of=facts_of))
 
     async def say(self, name: str, value: Json, entry: ThreadEntry) -> Json:
         """Keep one message or read back that it is kept, and tell what that means."""

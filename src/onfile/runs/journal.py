@@ -185,10 +185,11 @@ class Journal(Protocol):
         """
         ...
 
-    async def step(self, name: str, fn: Callable[[], Awaitable[Json]]) -> Json:
+    async def step(self, name: str, fn: Callable[[], Awaitable[Json]], *, facts_of: Memory | None = None) -> Json:
         """Do the work, then record what it answered: at least once, exactly once when nothing dies.
 
-        What `fn` raises passes through, and nothing is recorded.
+        What `fn` raises passes through, and nothing is recorded. An answer that is a digest says
+        whose facts it holds by `facts_of`: one that is forgotten meanwhile is redacted when the run ends.
         """
         ...
 

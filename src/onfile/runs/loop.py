@@ -109,7 +109,9 @@ class _Turn:
         prompt = SystemPrompt(base=start["base"], contributed=tuple(start["contributed"]))
         digest = catalog = None
         if "memory" in on["stages"]:
-            digest = load_digest(await self._journal.step("memory:digest", self._digest))
+            digest = load_digest(
+                await self._journal.step("memory:digest", self._digest, facts_of=self._assistant.memory)
+            )
             prompt = replace(prompt, memory=digest.block)
         if "retrieval" in on["stages"]:
             found = await self._journal.step("retrieve", self._retrieve)

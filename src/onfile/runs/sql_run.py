@@ -7,12 +7,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from ..digest import MemoryDigest
 from ..events import Event, emit
 from ..memory import Memory
-from ..stores.joined import JoiningProvider
-from ..stores.journals import redact_pending
+from ..stores.joined import HoldingProvider, JoiningProvider
+from ..stores.journals import postpone, redact_pending
 from ..stores.rows import keepable_token
-from ..wire.redaction import marks_in
+from ..wire.digests import load_digest
+from ..wire.redaction import Erasure, erasures_of, marks_in
 from . import statements
 from .journal import (
     Checkpoint,
@@ -75,12 +77,14 @@ class SqlRun:
         """Tell whether the memory's provider can write in a transaction of this journal."""
         return _joining(memory, self._engine) is not None
 
-    async def step(self, name: str, fn: Callable[[], Awaitable[Json]]) -> Json:
+    async def step(self, name: str, fn: Callable[[], Awaitable[Json]], *, facts_of: Memory | None = None) -> Json:
         """Do the work, then record what it answered."""
         stored = self._replay.read(name)
         if stored:
             return stored[0]
-        return await self._record(name, await fn())
+        value = await fn()
+        provider = None if facts_of is None else _joining(facts_of, self._engine)
+        return await self._record(name, value, holding=provider)
 
     async def say(self, name: str, value: Json, entry: ThreadEntry) -> Json:
         """Record that a message is in the thread, and put it there."""
@@ -152,7 +156,9 @@ class SqlRun:
         entries = await read_thread(self._database, thread_id, self._straight)
         return [entry for entry in entries if entry.run_id != self._run_id]
 
-    async def _record(self, name: str, value: Json, entry: ThreadEntry | None = None) -> Json:
+    async def _record(
+        self, name: str, value: Json, entry: ThreadEntry | None = None, *, holding: JoiningProvider | None = None
+    ) -> Json:
         """Record what needs nothing else in its transaction, in as few trips as there can be."""
         new, now = marks_in(value) - self._marked, self._clock()
         at = {
@@ -164,7 +170,11 @@ class SqlRun:
             "now": now,
         }
         recorded: int | None = None
-        if self._straight.saves:
+        if holding is not None and new:
+            recorded = await self._database.transact(
+                lambda transaction: self._keep_digest(transaction, at, new, load_digest(value), holding)
+            )
+        elif self._straight.saves:
             said = (
                 {f"said_{column}": cell for column, cell in message_row(entry, now).items()}
                 if entry is not None
@@ -189,6 +199,29 @@ class SqlRun:
                 await conn.execute(statements.SAY, message_row(entry, at["now"]))
             if marks:
                 await conn.execute(statements.MARK, [{"mark": mark, "run_id": self._run_id} for mark in sorted(marks)])
+        return recorded
+
+    async def _keep_digest(
+        self,
+        transaction: Transaction,
+        at: Mapping[str, Any],
+        marks: set[str],
+        digest: MemoryDigest,
+        provider: JoiningProvider,
+    ) -> int:
+        """Record a digest, and see to what of it was forgotten since it was read.
+
+        Whoever forgets takes the fact first and asks then which runs hold it. So do we: either the fact
+        is seen to be gone here, or the marks are seen there. And neither waits for the other in a ring.
+        """
+        joined, facts = provider.within(transaction), erasures_of(digest)
+        gone = list[Erasure]()
+        if isinstance(joined, HoldingProvider):
+            there = await joined.hold([fact.record_id for fact in facts], scopes=digest.scopes)
+            gone = [fact for fact in facts if fact.record_id not in there]
+        recorded = await self._keep(transaction, at, marks, None)
+        if recorded == 1 and gone:
+            await postpone(transaction, self._run_id, gone, now=at["now"])
         return recorded
 
     async def _fence(self, transaction: Transaction) -> None:

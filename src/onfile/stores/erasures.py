@@ -38,7 +38,8 @@ async def erase_where(
     """
     erased = 0
     while True:
-        # Held first, so that what is counted is what is deleted, whoever else deletes meanwhile.
+        # Held first, so that what is counted is what is deleted, whoever else deletes meanwhile; and before
+        # the journals are asked who holds a fact, so that a run which is just recording it sees us, or we it.
         page = select(*statements.RECORD).where(condition).order_by(_IDS).limit(_BATCH).with_for_update()
         records = records_of((await transaction.conn.execute(page)).all())
         if not records:
@@ -58,7 +59,7 @@ async def _erase(
     await ledger.deleted(conn, ids, deletion, at=now)
     await conn.execute(delete(agent_memory).where(_IDS.in_(ids)))
     await after_text_removed(conn, [(record.id, record.scope) for record in records])
-    transaction.removed_text = True
+    transaction.removed_text = transaction.deleted_fact = True
 
 
 def expired_by(now: datetime) -> ColumnElement[bool]:

@@ -8,7 +8,7 @@ from .gaps import fill
 from .sight import see
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from sqlalchemy import MetaData
     from sqlalchemy.ext.asyncio import AsyncConnection
@@ -37,6 +37,18 @@ class JoiningProvider(Protocol):
 
         What another writer got in the way of must be raised, not tried again: the whole
         transaction is, from its start.
+        """
+        ...
+
+
+@runtime_checkable
+class HoldingProvider(Protocol):
+    """Implement this besides the two of `JoiningProvider`, so that no journal keeps what is just being forgotten."""
+
+    async def hold(self, ids: Sequence[str], *, scopes: Sequence[str]) -> Collection[str]:
+        """Answer which of these facts are still there, and keep them from being deleted until the transaction ends.
+
+        A fact whose deletion is under way is waited for.
         """
         ...
 

@@ -31,6 +31,7 @@ from .schema import exact_text, long_text, utc_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from sqlalchemy import Engine
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -164,7 +165,6 @@ REWRITE_MESSAGE = (
 UNMARK = delete(agent_run_fact).where(_f.run_id == bindparam("of_run"), _f.mark.in_(bindparam("marks", expanding=True)))
 PENDING_OF = select(_e.record_id, _e.mark).where(_e.run_id == bindparam("of_run"))
 SETTLED = delete(agent_run_erasure).where(_e.run_id == bindparam("of_run"))
-IS_PENDING = select(_e.run_id).where(_e.run_id == bindparam("of_run"), _e.mark == bindparam("of_mark"))
 POSTPONE = insert(agent_run_erasure)
 PENDING = select(_e.run_id).distinct().order_by(_e.run_id)
 """The runs under way from which something is still to be taken: what `onfile db doctor` names."""
@@ -172,7 +172,7 @@ PENDING = select(_e.run_id).distinct().order_by(_e.run_id)
 _known: WeakSet[Engine] = WeakSet()
 
 
-async def erase_from_journals(transaction: Transaction, erasure: Erasure, *, now: Any) -> int:
+async def erase_from_journals(transaction: Transaction, erasure: Erasure, *, now: datetime) -> int:
     """Take a fact that is being forgotten out of every journal and thread, in the same transaction.
 
     A run under way keeps the digest it resolved until it ends, and is redacted then.
@@ -188,10 +188,24 @@ async def erase_from_journals(transaction: Transaction, erasure: Erasure, *, now
     for run_id, status in (await conn.execute(HOLDERS, {"marks": marks})).all():
         if status in ENDED:
             erased += await redact_run(transaction, run_id, [erasure])
-        elif (await conn.execute(IS_PENDING, {"of_run": run_id, "of_mark": erasure.mark})).first() is None:
-            row = {"run_id": run_id, "mark": erasure.mark, "record_id": erasure.record_id, "created_at": now}
-            await conn.execute(POSTPONE, row)
+        else:
+            await postpone(transaction, run_id, [erasure], now=now)
     return erased
+
+
+async def postpone(transaction: Transaction, run_id: str, erasures: Sequence[Erasure], *, now: datetime) -> None:
+    """Note what is to be redacted from a run when it ends."""
+    conn = transaction.conn
+    pending = {mark: record_id for record_id, mark in (await conn.execute(PENDING_OF, {"of_run": run_id})).all()}
+    for erasure in erasures:
+        # The question may have been forgotten before, and answered anew: its calls are to be redacted
+        # already, and this record is named by itself.
+        before = pending.get(erasure.mark, erasure.record_id)
+        mark = erasure.mark if before == erasure.record_id else record_mark(erasure.record_id)
+        if mark not in pending:
+            row = {"run_id": run_id, "mark": mark, "record_id": erasure.record_id, "created_at": now}
+            await conn.execute(POSTPONE, row)
+            pending[mark] = erasure.record_id
 
 
 async def redact_pending(transaction: Transaction, run_id: str) -> int:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..records import MemoryRecord
     from .transactions import Transaction
 
-_SCOPES_AT_ONCE = 500
+_AT_ONCE = 500
 
 
 class SqlMemoryProvider(SqlAdministration):
@@ -130,6 +130,21 @@ class SqlMemoryProvider(SqlAdministration):
         joined._owns_engine = False
         return joined
 
+    async def hold(self, ids: Sequence[str], *, scopes: Sequence[str]) -> set[str]:
+        """Answer which of these facts are there, and keep them from being deleted until the transaction ends.
+
+        Only of use `within` a transaction. The scopes are those that the facts were read at.
+        """
+
+        async def work(transaction: Transaction) -> set[str]:
+            there, wanted = set[str](), sorted(ids)
+            for start in range(0, len(wanted), _AT_ONCE):
+                some = {"ids": wanted[start : start + _AT_ONCE]}
+                there.update((await transaction.conn.execute(statements.HOLD, some)).scalars())
+            return there
+
+        return await self._database.transact(work, scopes=[scope for scope in scopes if keepable_token(scope)])
+
     # The provider protocol.
 
     async def list(self, request: ListMemories) -> Sequence[MemoryRecord]:
@@ -143,8 +158,8 @@ class SqlMemoryProvider(SqlAdministration):
 
         async def work(conn: AsyncConnection) -> list[MemoryRecord]:
             records: list[MemoryRecord] = []
-            for start in range(0, len(scopes), _SCOPES_AT_ONCE):
-                some = {"scopes": scopes[start : start + _SCOPES_AT_ONCE], "now": now}
+            for start in range(0, len(scopes), _AT_ONCE):
+                some = {"scopes": scopes[start : start + _AT_ONCE], "now": now}
                 records += self._records(await conn.execute(statements.AT_SCOPES, some))
             return records
 

@@ -52,6 +52,14 @@ BY_ID: Rows = select(*STORED).where(m.id == bindparam("of_id"))
 HELD_BY_ID: Rows = BY_ID.with_for_update()
 """The same, held until an edit is decided."""
 
+HOLD: Rows = (
+    select(m.id)
+    .where(m.id.in_(bindparam("ids", expanding=True)))
+    .order_by(m.id)
+    .with_for_update(key_share=True, read=True)
+)
+"""Which rows are there, kept from being deleted, not from a new answer; in the order that `erase_where` takes."""
+
 KEEP: Insert = insert(agent_memory)
 """A new row. It fails where another writer was quicker; the write is then decided anew."""
 

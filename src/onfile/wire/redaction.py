@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from onfile.block import build_memory_block
+from onfile.digest import MemoryDigest
 from onfile.keys import fold_key
 from onfile.wire.digests import load_digest
 
@@ -35,6 +36,12 @@ def fact_mark(*, scope: str, key: str) -> str:
 def erasure_of(*, record_id: str, scope: str, key: str) -> Erasure:
     """Name a fact that is being forgotten."""
     return Erasure(record_id=record_id, mark=fact_mark(scope=scope, key=key))
+
+
+def erasures_of(digest: MemoryDigest) -> list[Erasure]:
+    """Name every fact that a digest holds, beaten values included."""
+    held = [(one, entry.key) for entry in digest.entries for one in (entry, *entry.overrides)]
+    return [erasure_of(record_id=one.id, scope=one.scope, key=key) for one, key in held]
 
 
 def record_mark(record_id: str) -> str:
