@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..provider import SearchMemories
     from ..records import MemoryRecord
     from .transactions import Database
+    from .vectors import VectorPlace
 
 m = agent_memory.c
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
@@ -228,9 +229,10 @@ class Search:
         if not changes or changes[0][0] != known + 1:
             return False
         ids: list[str] = list({id_ for _, id_ in changes})
-        if isinstance(index.vectors, VectorRows) and len(index) > self._vectors_in_memory:
-            await self._make_smaller(conn, index)
-        reading = await self._reading(conn, elsewhere=isinstance(index.vectors, VectorMarks))
+        place = await self._place(conn)
+        if place is HALVES and len(index) > self._vectors_in_memory:
+            index.let_go_of_vectors()
+        reading = self._reading(place, elsewhere=isinstance(index.vectors, VectorMarks))
         facts: list[Indexed] = []
         for start in range(0, len(ids), _IDENTITIES_AT_ONCE):
             some = ids[start : start + _IDENTITIES_AT_ONCE]
@@ -245,19 +247,14 @@ class Search:
         await asyncio.to_thread(apply) if len(index) > _RANKED_ON_THE_LOOP else apply()
         return True
 
-    async def _make_smaller(self, conn: AsyncConnection, index: ScopeIndex) -> None:
-        """Let an index that has grown too large go of its vectors, if they can be compared elsewhere."""
-        if await self._embedding.place(conn) is HALVES:
-            index.let_go_of_vectors()
-
     async def _load(self, conn: AsyncConnection, scope: str, revision: int, room: float) -> ScopeIndex:
         numpy, dimensions = self._embedding.numpy, self._embedding.dimensions
-        elsewhere = False
-        if self._embedding.embedder is not None and await self._embedding.place(conn) is HALVES and room < math.inf:
+        place, elsewhere = await self._place(conn), False
+        if place is HALVES and room < math.inf:
             most = max(0, int(room))
             elsewhere = (await conn.execute(_AS_MANY_AS, {"at_scope": scope, "most": most + 1})).scalar_one() > most
         index = ScopeIndex(revision=revision, dimensions=dimensions, numpy=numpy, vectors_elsewhere=elsewhere)
-        reading = await self._reading(conn, elsewhere=elsewhere)
+        reading = self._reading(place, elsewhere=elsewhere)
         after = ""
         while True:
             facts = await self._read(conn, reading, m.scope == scope, m.key_identity > after, page=True)
@@ -268,10 +265,12 @@ class Search:
                 return index
             after = facts[-1].identity
 
-    async def _reading(self, conn: AsyncConnection, *, elsewhere: bool) -> _Reading:
-        if self._embedding.embedder is None:
+    async def _place(self, conn: AsyncConnection) -> VectorPlace | None:
+        return None if self._embedding.embedder is None else await self._embedding.place(conn)
+
+    def _reading(self, place: VectorPlace | None, *, elsewhere: bool) -> _Reading:
+        if place is None:
             return _Reading(WORDS, {}, None)
-        place = await self._embedding.place(conn)
         named = {"of_model": self._embedding.model, "of_dimensions": self._embedding.dimensions}
         if elsewhere:
             return _Reading(place.with_mark, named, _marked)
