@@ -17,11 +17,8 @@ def packed(vector: Sequence[float]) -> bytes | None:
 
     Half precision moves a cosine by less than 0.001, and halves the table.
     """
-    values = [float(value) for value in vector]
-    length = math.sqrt(sum(value * value for value in values))
-    if not length or not math.isfinite(length):
-        return None
-    return struct.pack(f"<{len(values)}e", *(value / length for value in values))
+    values = unit(vector)
+    return None if values is None else struct.pack(f"<{len(values)}e", *values)
 
 
 class VectorRows:
