@@ -10,6 +10,7 @@ from sqlalchemy import text
 
 from ..errors import StoreError
 from .derived import agent_memory_change, agent_memory_revision, agent_memory_vector
+from .halfvec import agent_memory_halfvec
 from .history import agent_memory_deletion, agent_memory_history
 from .journals import journal_metadata
 from .managed import VERSION_TABLE
@@ -42,16 +43,13 @@ def _of_a_fact(table: str) -> str:
     return f"EXISTS (SELECT FROM {agent_memory.name} AS fact WHERE fact.id = {table}.memory_id)"
 
 
-# pgvector's side table, which is only there where the extension is.
-_HALFVEC = "agent_memory_halfvec"
 _WHOLE = "ALL"
 _RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _POLICIES: dict[str, dict[str, str]] = {
     **{
         table.name: {_WHOLE: _at_scope(table.name)}
-        for table in (agent_memory, agent_memory_revision, agent_memory_change)
+        for table in (agent_memory, agent_memory_revision, agent_memory_change, agent_memory_halfvec)
     },
-    _HALFVEC: {_WHOLE: _at_scope(_HALFVEC)},
     **{table.name: {_WHOLE: _of_a_fact(table.name)} for table in (agent_memory_vector, agent_memory_history)},
     # Digests, which tell no scope. They are only ever asked for and added to, by work that has a scope.
     agent_memory_receipt.name: {"SELECT": _ANY_SCOPE, "INSERT": _ANY_SCOPE},
