@@ -14,7 +14,7 @@ from onfile.recall import CallableEmbedder
 from onfile.recall.vectors import packed
 from onfile.stores import SqlMemoryProvider, halfvec
 from onfile.stores.migrate import VERSION_TABLE, as_sql, state_of, upgrade
-from onfile.stores.vectors import vector_state
+from onfile.stores.vectors import BYTES, vector_state
 from tests.stores import servers
 from tests.stores.conftest import empty_database
 from tests.stores.desk import Desk, context
@@ -112,7 +112,7 @@ async def test_without_the_extension_everything_works_and_one_line_says_so(plain
     assert "CREATE EXTENSION vector" in line
     async with there.connect() as conn:
         state = await vector_state(conn)
-    assert (state.pgvector, state.table, state.counts, state.without) == (None, "agent_memory_vector", {"topics": 2}, 0)
+    assert (state.place, state.counts, state.without) == (BYTES, {"topics": 2}, 0)
     assert state.missing in line
     await desk.store.aclose()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Text, and_, bindparam, cast, delete, func, insert, select
+from sqlalchemy import Text, and_, bindparam, cast, func, insert, select
 
 from . import halfvec
 from .derived import agent_memory_vector
@@ -50,7 +50,6 @@ class VectorPlace:
         self.count_without: Any = select(func.count()).select_from(
             self.without.order_by(None).limit(None).subquery("without")
         )
-        self.drop: Any = delete(table).where(at.memory_id.in_(bindparam("ids", expanding=True)))
         self.keep: Any = insert(table).values(value)
         self.read = read
         """From what the database answers to little-endian half floats."""
@@ -84,12 +83,8 @@ def row_of_vector(
 class VectorState:
     """How a database keeps its vectors."""
 
-    pgvector: str | None
-    """The version of the extension in this database; None without it, and on any other kind of database."""
-    table: str
-    """Where vectors are written."""
     place: VectorPlace
-    """The statements for that table."""
+    """The statements for the table that they are written to."""
     counts: Mapping[str, int]
     """How many there are by the model that made them, in whichever table."""
     without: int
@@ -110,12 +105,9 @@ async def vector_state(conn: AsyncConnection) -> VectorState:
             counts[str(model)] = counts.get(str(model), 0) + int(count)
         has.append(select(at.memory_id).where(at.memory_id == m.id).exists())
     without: Any = select(func.count()).select_from(agent_memory).where(*(~one for one in has))
-    postgresql = conn.dialect.name == "postgresql"
     return VectorState(
-        pgvector=await halfvec.version_of(conn) if postgresql else None,
-        table=agent_memory_halfvec.name if halves else agent_memory_vector.name,
         place=HALVES if halves else BYTES,
         counts=counts,
         without=(await conn.execute(without)).scalar_one(),
-        missing=await halfvec.why_missing(conn) if postgresql and not halves else None,
+        missing=await halfvec.why_missing(conn) if conn.dialect.name == "postgresql" and not halves else None,
     )
