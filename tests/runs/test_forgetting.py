@@ -13,12 +13,15 @@ from sqlalchemy import select
 from onfile.memory import Memory
 from onfile.provider import ForgetMemory
 from onfile.runs.assistant import Assistant
+from onfile.runs.inline import InlineJournal
 from onfile.runs.runner import TurnRunner
 from onfile.runs.sql import SqlJournal
 from onfile.stores import SqlMemoryProvider, StoredMemory
 from onfile.stores.dialects import database_of
 from onfile.stores.journals import agent_run, pending_erasures
 from onfile.stores.transactions import Transaction
+from onfile.testing import InMemoryMemoryProvider
+from onfile.wire.redaction import erasure_of
 from tests.facts import fact
 from tests.runs.conftest import Place, sql_place, sql_url
 from tests.runs.script import CTX, Script, remember, value
@@ -179,3 +182,41 @@ async def test_a_question_that_was_forgotten_answered_anew_and_forgotten_again_l
     kept = json.dumps([one.value for one in await place.journal.checkpoints("r1")])
     assert f"first {SECRET}" not in kept
     assert f"again {SECRET}" not in kept
+
+
+async def assert_not_handed_on(place: Place, *, forget: Callable[[], Awaitable[None]]) -> None:
+    memory = Memory(place.provider)
+    broken = Script([[remember(fact=f"miles in {SECRET}")]])  # it has no answer to what comes back
+    first = TurnRunner(Assistant(model=broken.model(), base_prompt="BASE", memory=memory), place.journal)
+    with pytest.raises(IndexError):
+        await first.start("hello", ctx=CTX, run_id="r1")
+
+    await forget()
+    script = Script(["Hello."])
+    then = TurnRunner(Assistant(model=script.model(), base_prompt="BASE", memory=memory), place.journal)
+    await then.start("hello again", ctx=CTX, run_id="r2")
+
+    assert "remember" in str(script.requests)
+    assert SECRET not in str(script.requests)
+    assert SECRET not in json.dumps([one.value for one in await place.journal.checkpoints("r2")])
+    # The run that never ended can be resumed, and keeps till then what it resolved.
+    assert SECRET in json.dumps([one.value for one in await place.journal.checkpoints("r1")])
+
+
+async def test_a_turn_is_not_shown_what_was_forgotten_by_a_run_of_its_thread_that_never_ended(shared: Place):
+    async def forget() -> None:
+        [entry] = await Memory(shared.provider).read_back(CTX)
+        assert await shared.provider.forget(ForgetMemory(id=entry.id, ctx=CTX))
+
+    await assert_not_handed_on(shared, forget=forget)
+
+
+async def test_a_turn_in_this_processs_memory_is_not_shown_it_either():
+    journal, provider = InlineJournal(), InMemoryMemoryProvider()
+
+    async def forget() -> None:
+        [entry] = await Memory(provider).read_back(CTX)
+        assert await provider.forget(ForgetMemory(id=entry.id, ctx=CTX))
+        await journal.erase(erasure_of(record_id=entry.id, scope=entry.scope, key=entry.key))
+
+    await assert_not_handed_on(Place(journal, provider), forget=forget)

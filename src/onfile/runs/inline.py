@@ -24,6 +24,7 @@ from .journal import (
     claimable,
     decode,
     encode,
+    without,
 )
 
 
@@ -279,8 +280,9 @@ class InlineRun:
         raise RunSuspended(run_id=self._run_id, waits_for=name)
 
     async def thread(self, thread_id: str) -> Sequence[ThreadEntry]:
-        """Answer the messages of a thread in order, this run's own left out."""
-        return [entry for entry in self._shelf.thread(thread_id) if entry.run_id != self._run_id]
+        """Answer the messages of a thread in order, this run's own left out, and nothing that was forgotten."""
+        others = [entry for entry in self._shelf.thread(thread_id) if entry.run_id != self._run_id]
+        return [without(entry, self._shelf.pending.get(entry.run_id, ())) for entry in others]
 
     def _record(self, name: str, value: Json) -> Json:
         self._fenced()

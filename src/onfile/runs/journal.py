@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from ..errors import OnfileError
 from ..memory import Memory
 from ..records import Actor
 from ..scopes import ScopeContext
+from ..wire.redaction import Erasure, redact
 
 FORMAT = 1
 """The version of what checkpoints hold; a run that a newer onfile wrote is refused, not guessed at."""
@@ -221,7 +222,10 @@ class Journal(Protocol):
         ...
 
     async def thread(self, thread_id: str) -> Sequence[ThreadEntry]:
-        """Answer the messages of a thread in order, this run's own left out."""
+        """Answer the messages of a thread in order, this run's own left out, and nothing that was forgotten.
+
+        A run that has not ended keeps what it resolved; another one must not take it from there.
+        """
         ...
 
 
@@ -329,6 +333,11 @@ class Replay:
     def went_on(self) -> None:
         """Go on after the work of this position was recorded."""
         self.position += 1
+
+
+def without(entry: ThreadEntry, erasures: Sequence[Erasure]) -> ThreadEntry:
+    """Answer a message without the forgotten facts."""
+    return replace(entry, content=redact(entry.content, erasures)[0]) if erasures else entry
 
 
 def dump_context(ctx: ScopeContext) -> dict[str, Json]:

@@ -27,6 +27,7 @@ from .journal import (
     ThreadEntry,
     decode,
     encode,
+    without,
 )
 from .straight import Straight
 
@@ -152,9 +153,19 @@ class SqlRun:
         return self._went_on(name, answer[0])
 
     async def thread(self, thread_id: str) -> Sequence[ThreadEntry]:
-        """Answer the messages of a thread in order, this run's own left out."""
+        """Answer the messages of a thread in order, this run's own left out, and nothing that was forgotten."""
         entries = await read_thread(self._database, thread_id, self._straight)
-        return [entry for entry in entries if entry.run_id != self._run_id]
+        others = [entry for entry in entries if entry.run_id != self._run_id]
+        if not any(marks_in(entry.content) for entry in others):
+            return others
+
+        async def owed(conn: AsyncConnection) -> Sequence[Any]:
+            return (await conn.execute(statements.OWED_IN_THREAD, {"of_thread": thread_id})).all()
+
+        erasures: dict[str, list[Erasure]] = {}
+        for run_id, record_id, mark in await self._database.read(owed):
+            erasures.setdefault(run_id, []).append(Erasure(record_id=record_id, mark=mark))
+        return [without(entry, erasures.get(entry.run_id, ())) for entry in others]
 
     async def _record(
         self, name: str, value: Json, entry: ThreadEntry | None = None, *, holding: JoiningProvider | None = None

@@ -227,7 +227,10 @@ SAY = insert(agent_thread_message)
 THREAD = (
     select(t.position, t.run_id, t.kind, t.content).where(t.thread_id == bindparam("of_thread")).order_by(t.position)
 )
-MARKED = select(agent_run_fact.c.mark).where(agent_run_fact.c.run_id == bindparam("of_run"))
+OWED_IN_THREAD = select(agent_run_erasure.c.run_id, agent_run_erasure.c.record_id, agent_run_erasure.c.mark).where(
+    agent_run_erasure.c.run_id.in_(select(r.id).where(r.thread_id == bindparam("of_thread")))
+)
+"""What was forgotten and still stands in messages of a thread, because their run has not ended."""
 MARK = insert(agent_run_fact)
 
 _ended_there = (
