@@ -59,7 +59,7 @@ async def _erase(
     await ledger.deleted(conn, ids, deletion, at=now)
     await conn.execute(delete(agent_memory).where(_IDS.in_(ids)))
     await after_text_removed(conn, [(record.id, record.scope) for record in records])
-    transaction.removed_text = True
+    transaction.removed_text = transaction.deleted_fact = True
 
 
 def expired_by(now: datetime) -> ColumnElement[bool]:

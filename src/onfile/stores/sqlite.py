@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import random
 import time
@@ -16,6 +17,7 @@ from sqlalchemy.pool import StaticPool
 from .crowd import Crowd
 from .failures import is_locked, locked, spoken
 from .gaps import fill
+from .managed import managed_tables
 from .transactions import Transaction
 
 if TYPE_CHECKING:
@@ -42,9 +44,17 @@ _FIRST_RETRY_SECONDS = 0.1
 _LAST_RETRY_SECONDS = 1.0
 _SETTLE_SECONDS = 2.0
 
+# A file of this size is written anew in a tenth of a second or two; a larger one is left to `onfile db vacuum`.
+_REWRITTEN_BYTES = 16 * 1024 * 1024
+
 _READ_PRAGMAS = (
     "SELECT (SELECT foreign_keys FROM pragma_foreign_keys), (SELECT secure_delete FROM pragma_secure_delete),"
     " (SELECT timeout FROM pragma_busy_timeout)"
+)
+_READ_FILE = (
+    "SELECT (SELECT page_count FROM pragma_page_count) * (SELECT page_size FROM pragma_page_size),"
+    " (SELECT json_group_array(name) FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'),"
+    " (SELECT count(*) FROM sqlite_temp_master)"
 )
 # One hop to the driver's thread. SAVEPOINT opens a transaction where none is open, so that ROLLBACK
 # ends the empty deferred one of every kind of engine: the driver's own, a listener's "BEGIN", none
@@ -75,6 +85,7 @@ class SqliteDatabase:
         self._crowd = Crowd(_READS_AT_ONCE)
         self._cleaning: asyncio.Task[None] | None = None
         self._unclean = False
+        self._stale = False
 
     async def read(self, work: Callable[[AsyncConnection], Awaitable[T]], *, scopes: Scopes = ()) -> T:
         """Run the work on a connection of its own and hand the connection back."""
@@ -106,11 +117,13 @@ class SqliteDatabase:
                 except BaseException:
                     # On the driver itself: an AUTOCOMMIT engine may be told not to roll back.
                     if transaction.removed_text:
+                        self._stale |= transaction.deleted_fact
                         self._clean_later()  # the commit may have gone through all the same
                     with contextlib.suppress(Exception):
                         await driver.rollback()
                     raise
                 if transaction.removed_text:
+                    self._stale |= transaction.deleted_fact
                     await self._clean(driver)
                 return result
 
@@ -180,8 +193,7 @@ class SqliteDatabase:
         self._unclean = True
         try:
             await _run(driver, f"PRAGMA busy_timeout={_CHECKPOINT_MS}")
-            [(busy, *_)] = await _rows(driver, "PRAGMA wal_checkpoint(TRUNCATE)")
-            self._unclean = bool(busy)
+            await self._empty(driver)
         except self._driver_error() as error:
             if not is_locked(error):
                 raise
@@ -208,8 +220,21 @@ class SqliteDatabase:
             async with _pragmas_put_back(driver):
                 await _run(driver, f"PRAGMA busy_timeout={_BACKGROUND_CHECKPOINT_MS}")
                 with contextlib.suppress(self._driver_error()):
-                    [(busy, *_)] = await _rows(driver, "PRAGMA wal_checkpoint(TRUNCATE)")
-                    self._unclean = bool(busy)
+                    await self._empty(driver)
+
+    async def _empty(self, driver: Any) -> None:
+        """Write the file anew if a fact was deleted from it, then empty the log, as far as others let us."""
+        if self._stale:
+            try:
+                await _rewrite(driver)
+                self._stale = False
+            except self._driver_error() as error:
+                # The fact is deleted, so that nothing may fail any more; a full disk stays full.
+                if not is_locked(error):
+                    self._stale = False
+                    logger.warning("the file was not written anew (%s); run `onfile db vacuum`", type(error).__name__)
+        [(busy, *_)] = await _rows(driver, "PRAGMA wal_checkpoint(TRUNCATE)")
+        self._unclean = self._stale or bool(busy)
 
 
 @contextlib.asynccontextmanager
@@ -243,6 +268,25 @@ async def _outside(driver: Any, script: str, *, reopened: bool) -> None:
     finally:
         if reopened:
             await _run(driver, "BEGIN")
+
+
+async def _rewrite(driver: Any) -> None:
+    """Leave nothing of a deleted fact in the file, where the file is onfile's own and small enough.
+
+    When SQLite spreads a page's rows over other pages it leaves copies behind, in bytes that belong to
+    no row, and `secure_delete` does not find those when the row is deleted. Only a new file is free of them.
+    """
+    [(size, tables, temporary)] = await _rows(driver, _READ_FILE)
+    if size > _REWRITTEN_BYTES or not set(json.loads(tables)) <= {*managed_tables()}:
+        return  # a host's own tables may count on row numbers, which a new file may change
+    # In memory, so that no fact is written to a temporary file; but to switch would drop temporary tables.
+    [(store,)] = await _rows(driver, "PRAGMA temp_store")
+    was_open = driver.in_transaction
+    try:
+        await _outside(driver, "VACUUM" if temporary else "PRAGMA temp_store=MEMORY; VACUUM", reopened=was_open)
+    finally:
+        if not temporary:
+            await _outside(driver, f"PRAGMA temp_store={store}", reopened=was_open)
 
 
 async def _run(driver: Any, script: str) -> None:

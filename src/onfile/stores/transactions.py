@@ -36,6 +36,8 @@ class Transaction:
     conn: AsyncConnection
     removed_text: bool = False
     """Set by the work when it deleted or replaced a text, whose bytes must then leave the files."""
+    deleted_fact: bool = False
+    """Set by the work when a fact is gone, key and all: then nothing of it may be left anywhere in a file."""
 
 
 class Database(Protocol):
