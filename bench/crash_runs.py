@@ -112,13 +112,13 @@ class KillingRun:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._run, name)
 
-    async def step(self, name: str, fn: Callable[[], Awaitable[Any]]) -> Any:
+    async def step(self, name: str, fn: Callable[[], Awaitable[Any]], **more: Any) -> Any:
         async def work() -> Any:
             value = await fn()
             self._die("during", name)
             return value
 
-        return await self._around(name, self._run.step(name, work))
+        return await self._around(name, self._run.step(name, work, **more))
 
     async def tx(self, name: str, fn: Callable[[Any], Awaitable[Any]], **more: Any) -> Any:
         async def work(unit: Any) -> Any:
