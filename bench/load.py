@@ -297,8 +297,8 @@ class Process:
 
     def __init__(self, target: Callable[..., None], *arguments: Any) -> None:
         context = multiprocessing.get_context("forkserver")
-        # Imported once, for all of them.
-        context.set_forkserver_preload(["bench.load", *_DRIVERS])
+        # Imported once, for all of them. Not this module itself: each process runs it anyway, as its main one.
+        context.set_forkserver_preload(["bench.databases", "bench.latency", *_DRIVERS])
         self.pipe, theirs = context.Pipe()
         self._process = context.Process(target=target, args=(*arguments, theirs))
         self._process.start()
