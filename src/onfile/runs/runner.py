@@ -11,7 +11,7 @@ from typing import Literal
 from ..ids import new_id
 from ..scopes import ScopeContext
 from .assistant import Assistant
-from .journal import Journal, JournalEngine, Json, NewRun, RunFenced, RunStatus, RunSuspended, RunUnavailable
+from .journal import Journal, JournalEngine, Json, NewRun, Run, RunFenced, RunStatus, RunSuspended, RunUnavailable
 from .loop import run_turn
 from .messages import TextSink
 from .pending import PendingCall, pending_call
@@ -84,7 +84,7 @@ class TurnRunner:
         """
         standing = await self.engine.get(run_id)
         if standing is not None and standing.status in ("waiting", "done"):
-            return await self.result(run_id)
+            return await self._result(standing)
         return await self.carry_on(await self.engine.claim(run_id, owner=self.owner), on_text=on_text)
 
     async def carry_on(self, journal: Journal, *, on_text: TextSink | None = None) -> TurnResult:
@@ -119,19 +119,12 @@ class TurnRunner:
         if run is None:
             msg = f"there is no run {run_id}"
             raise RunUnavailable(msg)
-        output: dict[str, Json] = run.output or {}
-        return TurnResult(
-            run_id=run_id,
-            status=run.status,
-            text=output.get("text", ""),
-            stopped=output.get("stopped", ""),
-            pending=await self.pending(run_id),
-        )
+        return await self._result(run)
 
     async def pending(self, run_id: str) -> PendingCall | None:
         """Answer what a run waits for a person to decide or answer, or None."""
         run = await self.engine.get(run_id)
-        return None if run is None else pending_call(run, await self.engine.checkpoints(run_id))
+        return None if run is None else await self._pending(run)
 
     async def decide(self, run_id: str, tool_call_id: str, *, approved: bool, reason: str = "") -> bool:
         """Approve or reject an action; the first answer wins, and False tells that this was a later one."""
@@ -153,6 +146,20 @@ class TurnRunner:
                 break
             results.append(await self.carry_on(journal))
         return results
+
+    async def _result(self, run: Run) -> TurnResult:
+        output: dict[str, Json] = run.output or {}
+        return TurnResult(
+            run_id=run.id,
+            status=run.status,
+            text=output.get("text", ""),
+            stopped=output.get("stopped", ""),
+            pending=await self._pending(run),
+        )
+
+    async def _pending(self, run: Run) -> PendingCall | None:
+        # A run that waits for nobody has no question, and its whole journal need not be read to know that.
+        return pending_call(run, await self.engine.checkpoints(run.id)) if run.status == "waiting" else None
 
     async def _carry_on(self, journal: Journal, on_text: TextSink | None) -> Json:
         run = journal.run
