@@ -130,7 +130,8 @@ async def _alone(engine: AsyncEngine, statement: str) -> None:
 
     async def run() -> None:
         async with engine.connect() as conn:
-            await conn.execution_options(isolation_level="AUTOCOMMIT")
+            # Without parameters, or psycopg would look for one after each % in a model's name.
+            await conn.execution_options(isolation_level="AUTOCOMMIT", no_parameters=True)
             await conn.exec_driver_sql(statement)
 
     await spoken(run())
