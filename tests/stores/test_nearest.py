@@ -10,13 +10,14 @@ from datetime import timedelta
 
 import numpy
 import pytest
+from sqlalchemy import text
 
 from onfile.provider import SearchMemories
 from onfile.recall import CallableEmbedder
 from onfile.recall.tokens import tokenise
 from onfile.recall.vectors import VectorMarks, VectorRows
 from onfile.records import MemoryOrigin, MemoryRecord
-from onfile.stores import SqlMemoryProvider, StoredMemory, hnsw
+from onfile.stores import SqlMemoryProvider, StoredMemory, hnsw, nearest
 from onfile.stores.search import Search
 from onfile.testing import CLAUSES, check
 from tests.facts import NOON
@@ -56,7 +57,7 @@ async def url(request, tmp_path):
 @pytest.fixture
 async def store(url):
     store = SqlMemoryProvider.from_url(
-        url, CallableEmbedder(by_last_words, model="it's made up", dimensions=DIMENSIONS)
+        url, CallableEmbedder(by_last_words, model="it's 100% made up", dimensions=DIMENSIONS)
     )
     await store.setup()
     yield store
@@ -189,6 +190,18 @@ async def test_a_gap_is_found_and_mended_with_vectors_elsewhere_too(store):
     assert key.cosine is not None
 
 
+async def plan(store, scope):
+    """How PostgreSQL looks for what is nearest by the index."""
+    statement = nearest._by_index(DIMENSIONS)
+    explain = text(f"EXPLAIN {statement.text}").bindparams(*statement._bindparams.values())
+    named = {"scope": scope, "model": store._embedding.model, "expired": [], "depth": 160}
+    async with store.engine.connect() as conn:
+        await conn.exec_driver_sql("ANALYZE agent_memory_halfvec")
+        await conn.exec_driver_sql("SET LOCAL hnsw.iterative_scan = 'strict_order'")
+        rows = await conn.execute(explain, named | {"question": nearest.spelled([1.0] * DIMENSIONS)})
+        return "\n".join(rows.scalars())
+
+
 async def test_an_hnsw_index_answers_nearly_the_same_and_is_let_go_again(store):
     chance = random.Random(6)
     facts = made_up(chance, 1_500, scopes=("tenant:acme",))
@@ -201,14 +214,40 @@ async def test_an_hnsw_index_answers_nearly_the_same_and_is_let_go_again(store):
     [indexed] = await hnsw.build(store.engine, tell=lambda *step: told.append(step))
     found = [await approximate.records(asked(one, limit=20), now=NOON) for one in questions]
 
-    assert (indexed.model, indexed.dimensions, indexed.refused) == ("it's made up", DIMENSIONS, None)
+    assert (indexed.model, indexed.dimensions, indexed.refused) == ("it's 100% made up", DIMENSIONS, None)
     shared = [len({*map(repr, ours)} & {*map(repr, theirs)}) for ours, theirs in zip(found, wanted, strict=True)]
     assert sum(shared) > 0.9 * sum(map(len, wanted))
+    assert approximate._cache.get("tenant:acme").vectors.sample is not None  # what only an answer by the index needs
+    assert "hnsw" in await plan(store, "tenant:acme")
     assert [await approximate.records(asked(one, limit=None), now=NOON) for one in questions[:3]] == [
         await exact.records(asked(one, limit=None), now=NOON) for one in questions[:3]
     ]
     assert await hnsw.drop(store.engine) == 1
     assert [await approximate.records(asked(one, limit=20), now=NOON) for one in questions] == wanted
+
+
+async def test_what_is_forgotten_leaves_also_the_vectors_that_an_approximate_answer_keeps_to_tell_how_they_spread(
+    store,
+):
+    chance = random.Random(9)
+    await fill(store, [replace(one, expires_at=None) for one in made_up(chance, 600, scopes=("tenant:acme",))])
+    await hnsw.build(store.engine, tell=lambda *_: None)
+    store._search = holding(store, 0)
+    request = asked("word1 word2", scopes=["tenant:acme"], limit=20)
+    best = (await store.search(request))[0]
+    marks = store._search._cache.get("tenant:acme").vectors
+    [vector] = by_last_words([f"{best.key}: {best.text}"])
+    vector /= numpy.linalg.norm(vector)
+
+    def sampled():
+        return len(marks.sample), int((numpy.abs(marks.sample - vector).max(axis=1) < 1e-3).sum())
+
+    before = sampled()
+    await store.remove(id=best.id)
+    await store.search(request)
+
+    assert before[1] > 0
+    assert sampled() == (before[0] - 1, before[1] - 1)
 
 
 async def test_where_the_index_leaves_too_few_of_the_scope_every_vector_is_compared(store):

@@ -95,7 +95,7 @@ class VectorMarks:
     Needs numpy.
     """
 
-    __slots__ = ("_has", "_numpy", "_size", "count", "sample")
+    __slots__ = ("_has", "_least", "_numpy", "_sampled", "_size", "count", "sample")
 
     def __init__(self, numpy: Any) -> None:
         self._numpy = numpy
@@ -105,6 +105,8 @@ class VectorMarks:
         """How many slots have a vector."""
         self.sample: Any | None = None
         """Some of the vectors, where an approximate answer has no other way to tell how cosines spread."""
+        self._sampled: Any = None
+        self._least = 0
 
     @property
     def has(self) -> Any:
@@ -123,10 +125,19 @@ class VectorMarks:
         self.count += sum(marks)
 
     def drop(self, slot: int) -> None:
-        """Forget that a slot has a vector."""
+        """Forget that a slot has a vector, and the vector itself where it is in the sample."""
         if self._has[slot]:
             self._has[slot] = False
             self.count -= 1
+            if self.sample is not None:
+                kept = self._sampled != slot
+                self._sampled = self._sampled[kept]
+                self.sample = self.sample[kept] if len(self._sampled) >= self._least else None
+
+    def keep_sample(self, slots: Sequence[int], vectors: Any) -> None:
+        """Keep these slots' vectors as the sample, until too many of them are dropped."""
+        self.sample, self._sampled = vectors, self._numpy.array(slots)
+        self._least = max(1, len(vectors) // 2)
 
 
 def unit(vector: Sequence[float]) -> list[float] | None:

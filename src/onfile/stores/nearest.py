@@ -79,7 +79,7 @@ _SETTINGS = text(
     "SELECT set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', :ef, true)"
 )
 _SOME = _statement(
-    f"SELECT halfvec_send(embedding) FROM agent_memory_halfvec WHERE {_HERE}"  # noqa: S608  # put together from constants
+    f"SELECT memory_id, halfvec_send(embedding) FROM agent_memory_halfvec WHERE {_HERE}"  # noqa: S608  # put together from constants
     f" ORDER BY hashtextextended(memory_id, 0) LIMIT {_SAMPLE}"
 )
 
@@ -191,11 +191,18 @@ async def _sample(
 ) -> None:
     """Tell from some of the scope's vectors, the same ones each time, how all cosines spread."""
     numpy: Any = embedding.numpy
-    if marks.sample is None:
-        sent = (await conn.execute(_SOME, scope.named)).scalars().all()
-        halves = numpy.frombuffer(b"".join(from_sent(bytes(one)) for one in sent), dtype="<f2")
-        marks.sample = halves.astype(numpy.float32).reshape(len(sent), embedding.dimensions)
-    cosines = numpy.einsum("ij,j->i", marks.sample, numpy.asarray(vector, dtype=numpy.float32))
+    index, sample = scope.index, marks.sample
+    if sample is None:
+        revision = index.revision
+        rows = await _all(conn, _SOME, scope.named)
+        halves = numpy.frombuffer(b"".join(from_sent(bytes(row[1])) for row in rows), dtype="<f2")
+        sample = halves.astype(numpy.float32).reshape(len(rows), embedding.dimensions)
+        with index.lock:
+            # Kept only where every later deletion will find it: no vector outlives its fact here either.
+            slots, places = index.placed({row[0]: place for place, row in enumerate(rows)})
+            if index.revision == revision and slots:
+                marks.keep_sample(slots, sample[numpy.array(places)])
+    cosines = numpy.einsum("ij,j->i", sample, numpy.asarray(vector, dtype=numpy.float32))
     told.count, told.mean, told.deviation = marks.count, float(cosines.mean()), float(cosines.std())
 
 
