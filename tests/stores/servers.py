@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import pwd
 import shutil
 import socket
 import subprocess
@@ -57,6 +56,8 @@ def mariadb() -> Iterator[str | None]:
     with _folder("onfile-my-") as folder:
         user = ["--user=mysql"] if os.geteuid() == 0 else []
         if user:
+            import pwd  # there is none on Windows, where nobody is root either
+
             owner = pwd.getpwnam("mysql")
             os.chown(folder, owner.pw_uid, owner.pw_gid)
         data, port, sock = folder / "data", _free_port(), folder / "s"
