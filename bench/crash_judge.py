@@ -17,8 +17,8 @@ from onfile.recall.vectors import packed
 from onfile.stores import SqlMemoryProvider, halfvec
 from onfile.stores.derived import KEPT_CHANGES, agent_memory_change, agent_memory_revision, agent_memory_vector
 from onfile.stores.health import vacuum
-from onfile.stores.rows import receipt_digest
-from onfile.stores.schema import agent_memory, agent_memory_receipt, key_identity
+from onfile.stores.schema import agent_memory, agent_memory_receipt
+from onfile.writes import key_identity, receipt_digest
 
 _m = agent_memory.c
 _ROW = (_m.id, _m.scope, _m.key, _m.text, _m.origin_thread_id, _m.origin_run_id, _m.origin_actor_ref)

@@ -16,7 +16,7 @@ from ..runs.statements import RUN
 from ..scopes import ScopeContext
 from ..stores.dialects import database_of
 from ..stores.journals import agent_run
-from ..stores.rows import keepable_token
+from ..text import keepable_token
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine

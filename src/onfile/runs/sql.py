@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..stores.dialects import database_of
 from ..stores.journals import journal_metadata, redact_pending
-from ..stores.rows import keepable_token
+from ..text import keepable_token
 from . import statements
 from .journal import (
     ENDED,

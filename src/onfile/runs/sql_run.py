@@ -12,7 +12,7 @@ from ..events import Event, emit
 from ..memory import Memory
 from ..stores.joined import HoldingProvider, JoiningProvider
 from ..stores.journals import postpone, redact_pending
-from ..stores.rows import keepable_token
+from ..text import keepable_token
 from ..wire.digests import load_digest
 from ..wire.redaction import Erasure, erasures_of, marks_in
 from . import statements

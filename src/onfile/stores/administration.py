@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import ScopeError, WriteRefused
 from ..scopes import actor_scope
+from ..text import keepable_token
 from ..writes import why_unkeepable
 from . import statements
 from .admin import BrowseMemories, EditMemory, EditOutcome, MemoryPage, SweepReport
@@ -17,7 +18,7 @@ from .derived import after_row_set
 from .erasures import at_scope, expired_by, with_id
 from .history import MemoryChange, MemoryDeletion, deletions_after, history_of
 from .restore import RestoreReport, put_back
-from .rows import StoredMemory, keepable_token, record_of, stored_of
+from .rows import StoredMemory, record_of, stored_of
 from .transactions import EVERY_SCOPE
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Select, String, and_, cast, or_, select
 from sqlalchemy.dialects import mysql
 
-from ..text import unkeepable
+from ..text import keepable_token, unkeepable
 from . import statements
 from .admin import MemoryPage
-from .rows import keepable_token, stored_of
+from .rows import stored_of
 from .schema import agent_memory
 
 if TYPE_CHECKING:

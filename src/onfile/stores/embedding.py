@@ -13,9 +13,10 @@ from sqlalchemy import bindparam, select
 from ..errors import OnfileError
 from ..recall.index import document_text
 from ..recall.vectors import packed, unit
+from ..text import LONGEST_TOKEN
 from . import halfvec
 from .derived import drop_vectors, note_changes
-from .schema import MAX_CHARS, agent_memory
+from .schema import agent_memory
 from .transactions import EVERY_SCOPE
 from .vectors import BYTES, HALVES, row_of_vector
 
@@ -244,8 +245,8 @@ def _numpy() -> Any | None:
 def _usable(embedder: Embedder | None, numpy: Any | None) -> Embedder | None:
     if embedder is None:
         return None
-    if not isinstance(embedder.model, str) or not 0 < len(embedder.model) <= MAX_CHARS:  # pyright: ignore[reportUnnecessaryIsInstance]  # hosts pass untyped objects
-        msg = f"an embedder's model is a name of at most {MAX_CHARS} characters; it is stored with every vector"
+    if not isinstance(embedder.model, str) or not 0 < len(embedder.model) <= LONGEST_TOKEN:  # pyright: ignore[reportUnnecessaryIsInstance]  # hosts pass untyped objects
+        msg = f"an embedder's model is a name of at most {LONGEST_TOKEN} characters; it is stored with every vector"
         raise ValueError(msg)
     if numpy is None:
         logger.warning("vectors need numpy, so facts are found by words alone: pip install 'onfile[vectors]'")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 from ..errors import WriteRefused
 from ..ids import new_id
 from ..scopes import actor_scope, check_actor
-from ..writes import Step, forgotten_since, judge_write, why_unkeepable
+from ..text import keepable_token
+from ..writes import Step, forgotten_since, judge_write, key_identity, receipt_digest, why_unkeepable
 from . import halfvec, row_security, statements
 from .administration import SqlAdministration
 from .derived import after_row_set
@@ -20,8 +21,8 @@ from .erasures import with_id
 from .history import Ledger
 from .joined import JoinedDatabase
 from .keeping import Keeper, utc_now
-from .rows import keepable_token, reader_for, receipt_digest, record_of, stored_of
-from .schema import key_identity, metadata
+from .rows import reader_for, record_of, stored_of
+from .schema import metadata
 from .search import ExplainedKey, Search
 from .transactions import EVERY_SCOPE
 

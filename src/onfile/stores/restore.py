@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import OnfileError, WriteRefused
-from ..writes import why_unkeepable
+from ..text import keepable_token
+from ..writes import key_identity, why_unkeepable
 from . import statements
 from .derived import after_text_removed, after_text_written
-from .rows import keepable_token, row_of
-from .schema import key_identity
+from .rows import row_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

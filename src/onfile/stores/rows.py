@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..records import MemoryOrigin, MemoryRecord
-from ..text import keepable_token as keepable_token
 from ..writes import key_identity
-from ..writes import receipt_digest as receipt_digest
 from .statements import RECORD
 
 if TYPE_CHECKING:

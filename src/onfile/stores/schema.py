@@ -9,13 +9,10 @@ from sqlalchemy import Boolean, Column, DateTime, Index, MetaData, String, Table
 from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.types import TypeDecorator, UserDefinedType
 
-from ..writes import key_identity as key_identity
+from ..text import LONGEST_TOKEN
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect
-
-MAX_CHARS = 255
-"""The longest scope, key or id, in code points."""
 
 _UTF8_BYTES = 4
 
@@ -78,7 +75,7 @@ class _MysqlTime(TypeDecorator[datetime]):
         return None if value is None else value.replace(tzinfo=UTC)
 
 
-def exact_text(length: int = MAX_CHARS) -> String:
+def exact_text(length: int = LONGEST_TOKEN) -> String:
     """A short text column that compares byte for byte on every database, trailing blanks included."""
     return (
         String(length)

@@ -16,10 +16,11 @@ from ..recall.index import Indexed, ScopeIndex
 from ..recall.ranking import Question, RankedKey, rank
 from ..recall.tokens import has_words, tokenise
 from ..recall.vectors import VectorMarks, VectorRows
+from ..text import keepable_token
 from . import nearest
 from .derived import agent_memory_change, agent_memory_revision
 from .embedding import Embedding
-from .rows import keepable_token, records_of
+from .rows import records_of
 from .schema import agent_memory, utc_time
 from .statements import RECORD
 from .vectors import HALVES, WORDS
