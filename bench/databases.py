@@ -86,7 +86,7 @@ class Postgres:
 class Mariadb:
     """A server that the system's packages installed, configured as it comes: it syncs every commit."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         install = _program("mariadb-install-db")
         user = ["--user=mysql"] if os.geteuid() == 0 else []
         if user:
@@ -101,6 +101,7 @@ class Mariadb:
         self._command = [
             *(_program("mariadbd"), "--no-defaults", *user, f"--datadir={data}", f"--socket={folder}/s"),
             *(f"--port={self._port}", "--bind-address=127.0.0.1", f"--log-error={data}/errors", f"--tmpdir={folder}"),
+            *options,
         ]
         self._client = [_program("mariadb"), "--no-defaults", f"--socket={folder}/s", "--user=root"]
         self._numbers = iter(range(1_000))
@@ -147,7 +148,7 @@ class Databases:
     def fresh(self, name: str) -> str:
         """The URL of an empty database, with the driver that onfile uses."""
         if name == "sqlite":
-            return f"sqlite+aiosqlite:///{self._open.enter_context(_folder())}/onfile.db"
+            return f"sqlite+aiosqlite:///{self._open.enter_context(short_folder())}/onfile.db"
         url = make_url(self.server(name).fresh()).set(drivername=_DRIVERS[name])
         return url.render_as_string(hide_password=False)
 
@@ -155,7 +156,7 @@ class Databases:
         """The server behind a name."""
         kind = Mariadb if name == "mariadb" else Postgres
         if kind not in self._servers:
-            server = kind(self._open.enter_context(_folder()))
+            server = kind(self._open.enter_context(short_folder()))
             self._open.callback(server.close)
             self._servers[kind] = server
         return self._servers[kind]
@@ -195,8 +196,8 @@ def _program(name: str) -> str:
 
 
 @contextlib.contextmanager
-def _folder() -> Iterator[Path]:
-    # A short path: a socket's may have 107 bytes.
+def short_folder() -> Iterator[Path]:
+    """A folder for a server's files: a socket's path may have 107 bytes."""
     folder = Path(tempfile.mkdtemp(prefix="onfile-"))
     folder.chmod(0o755)  # a server runs as a user of its own
     try:

