@@ -12,6 +12,7 @@ import pytest
 
 RUN = re.compile(r"onfile runs show (run_\w+)")
 ANA = ("--actor", "ana", "--tenant", "acme", "--db", "facts.db")
+OWN = ("chat", *ANA, "--thread", "t1", "--assistant", "own:assistant")
 
 STALLING = """
 import asyncio
@@ -175,19 +176,24 @@ def test_without_the_packages_for_turns_it_says_what_to_install(onfile, monkeypa
     assert "pip install 'onfile[cli,runs]'" in ended.err
 
 
-def test_killed_in_the_middle_of_a_turn_the_next_one_finishes_it_first_and_says_so(started, process, onfile):
+@pytest.fixture
+def stalled(started):
+    """A conversation whose turn has remembered a fact and stands still in its answer, until there is a file `go`."""
     Path("own.py").write_text(STALLING)
-    options = ("chat", *ANA, "--thread", "t1", "--assistant", "own:assistant")
-    dying = started(*options)
-    dying.stdin.write(b"I think in kilometres\n")
-    dying.stdin.flush()
+    conversation = started(*OWN)
+    conversation.stdin.write(b"I think in kilometres\n")
+    conversation.stdin.flush()
     wait_until(Path("stalled").exists)
-    dying.kill()
-    dying.wait(timeout=20)
-    assert dying.returncode == -signal.SIGKILL
+    return conversation
+
+
+def test_killed_in_the_middle_of_a_turn_the_next_one_finishes_it_first_and_says_so(stalled, process, onfile):
+    stalled.kill()
+    stalled.wait(timeout=20)
+    assert stalled.returncode == -signal.SIGKILL
     Path("go").touch()
 
-    done = process(*options, stdin=b"")
+    done = process(*OWN, stdin=b"")
 
     told = done.stderr.decode()
     assert done.returncode == 0, told
@@ -196,41 +202,28 @@ def test_killed_in_the_middle_of_a_turn_the_next_one_finishes_it_first_and_says_
     assert done.stdout.decode() == "Noted, and finished.\n"
     mine = json.loads(onfile("list", "--db", "facts.db", "--json").out)
     assert [(one["key"], one["text"]) for one in mine] == [("units", "kilometres")]
-    assert "was not finished" not in process(*options, stdin=b"").stderr.decode()
+    assert "was not finished" not in process(*OWN, stdin=b"").stderr.decode()
 
 
-def test_ctrl_c_leaves_cleanly_and_the_turn_is_kept(started, process):
-    Path("own.py").write_text(STALLING)
-    options = ("chat", *ANA, "--thread", "t1", "--assistant", "own:assistant")
-    leaving = started(*options)
-    leaving.stdin.write(b"I think in kilometres\n")
-    leaving.stdin.flush()
-    wait_until(Path("stalled").exists)
-    leaving.send_signal(signal.SIGINT)
-    _, err = leaving.communicate(timeout=20)
+def test_ctrl_c_leaves_cleanly_and_the_turn_is_kept(stalled, process):
+    stalled.send_signal(signal.SIGINT)
+    _, err = stalled.communicate(timeout=20)
     Path("go").touch()
 
-    assert leaving.returncode == 0
+    assert stalled.returncode == 0
     assert b"Traceback" not in err
-    assert process(*options).stdout.decode() == "Noted, and finished.\n"
+    assert process(*OWN).stdout.decode() == "Noted, and finished.\n"
 
 
-def test_a_turn_that_a_living_process_answers_is_waited_for(started):
-    Path("own.py").write_text(STALLING)
-    options = ("chat", *ANA, "--thread", "t1", "--assistant", "own:assistant")
-    first = started(*options)
-    first.stdin.write(b"I think in kilometres\n")
-    first.stdin.flush()
-    wait_until(Path("stalled").exists)
-
-    second = started(*options)
+def test_a_turn_that_a_living_process_answers_is_waited_for(stalled, started):
+    second = started(*OWN)
     for line in iter(second.stderr.readline, b""):
         if b"Another process is answering it" in line:
             break
     else:
         pytest.fail("it did not wait")
-    first.kill()
-    first.wait(timeout=20)
+    stalled.kill()
+    stalled.wait(timeout=20)
     Path("go").touch()
 
     out, _ = second.communicate(timeout=30)
