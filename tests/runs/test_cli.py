@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -57,7 +58,6 @@ def onfile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., 
 @pytest.fixture
 def parked(tmp_path: Path) -> str:
     """One run that waits for an approval, with a fact in its block."""
-    import asyncio
 
     async def start() -> None:
         provider = SqlMemoryProvider.from_url(f"sqlite:///{tmp_path}/onfile.db")
@@ -136,8 +136,6 @@ def test_dbos_beside_sqlite_needs_a_place_for_its_own_tables(onfile, parked):
 
 
 def test_a_run_that_a_worker_carries_is_left_to_it(onfile, parked, tmp_path):
-    import asyncio
-
     async def carried_by_w1() -> None:
         provider = SqlMemoryProvider.from_url(f"sqlite:///{tmp_path}/onfile.db")
         await SqlJournal(provider.engine).begin(NewRun(id="r2", text="hello", ctx=CTX), owner="w1")
@@ -151,8 +149,6 @@ def test_a_run_that_a_worker_carries_is_left_to_it(onfile, parked, tmp_path):
 
 
 def test_runs_that_failed_are_carried_on_together(onfile, parked, tmp_path):
-    import asyncio
-
     async def failed() -> None:
         provider = SqlMemoryProvider.from_url(f"sqlite:///{tmp_path}/onfile.db")
         journal = SqlJournal(provider.engine)
