@@ -209,6 +209,18 @@ async def test_a_gap_that_a_search_meets_is_mended_in_the_background(topical, em
     assert await found(topical.store, "which beverage?") == ["morning"]
 
 
+async def test_a_text_written_without_an_embedder_has_no_vector_of_the_old_one_and_gets_its_own_later(topical, engine):
+    await topical.write("morning", "has sencha")
+    await Desk(SqlMemoryProvider(engine)).write("morning", "takes the van")
+    assert await vectors(topical.store) == 0
+
+    await found(topical.store, "which car?")
+    await topical.store._embedding._mending
+    [key] = await topical.store.explain(scopes=["actor:ana"], query="which car?", limit=1)
+
+    assert key.cosine == pytest.approx(1, abs=1e-2)
+
+
 async def test_vectors_of_another_model_are_not_compared(topical, engine):
     await topical.write("morning", "has sencha")
     await topical.write("work", "uses a lorry")
