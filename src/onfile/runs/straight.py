@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.exc import DBAPIError
 
-from ..stores.failures import is_lost_race, spoken
+from ..stores.failures import is_lost_connection, is_lost_race, read_again, spoken
 
 if TYPE_CHECKING:
     from sqlalchemy import Executable, Row
@@ -27,7 +27,10 @@ class Straight:
         """Whether it is any use here."""
 
     async def change(self, statement: Executable, values: Mapping[str, Any]) -> int | None:
-        """Answer how many rows the statement's last part changed, or None where another writer got in between."""
+        """Answer how many rows the statement's last part changed, or None where it is to be tried as a transaction.
+
+        Where another writer got in between, or the connection was dead; what is there already is not put there twice.
+        """
 
         async def changing() -> int | None:
             async with self.engine.connect() as conn:
@@ -36,7 +39,7 @@ class Straight:
                 try:
                     return (await conn.execute(statement, values)).rowcount
                 except DBAPIError as error:
-                    if is_lost_race(error):
+                    if is_lost_race(error) or is_lost_connection(error):
                         return None
                     raise
 
@@ -50,4 +53,4 @@ class Straight:
                 await conn.execution_options(isolation_level="AUTOCOMMIT")
                 return (await conn.execute(statement, values)).all()
 
-        return await spoken(reading())
+        return await spoken(read_again(reading))

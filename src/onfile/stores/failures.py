@@ -9,7 +9,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlch
 from ..errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
 T = TypeVar("T")
 
@@ -37,6 +37,16 @@ async def spoken(work: Awaitable[T]) -> T:
             raise
     # Raised out here: inside the handler the driver's error, which quotes rows, would stay its context.
     raise failure
+
+
+async def read_again(reading: Callable[[], Awaitable[T]]) -> T:
+    """Read, and once more where the connection was dead: as all of a pool's are when the server was started anew."""
+    try:
+        return await reading()
+    except DBAPIError as error:
+        if not is_lost_connection(error):
+            raise
+    return await reading()
 
 
 def _failure(error: SQLAlchemyError) -> StoreError | None:

@@ -11,7 +11,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from .crowd import Crowd
-from .failures import is_lost_connection, is_lost_race, spoken
+from .failures import is_lost_connection, is_lost_race, read_again, spoken
 from .gaps import fill
 from .row_security import guard_new_tables
 from .sight import LOCK_SETUP, SEE_EVERYTHING, SETUP_LOCK, see
@@ -53,16 +53,8 @@ class ServerDatabase:
             async with self._engine.connect() as conn:
                 return await work(conn)
 
-        async def reading_to_its_end() -> T:
-            try:
-                return await reading()
-            except DBAPIError as error:
-                if not is_lost_connection(error):
-                    raise
-            return await reading()
-
         async with self._crowd.door():
-            return await spoken(reading_to_its_end())
+            return await spoken(read_again(reading))
 
     async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, scopes: Scopes = ()) -> T:
         """Run the work as one transaction, from the start again where another writer got in between."""
