@@ -4,11 +4,13 @@
 VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := cli,server,postgres,mysql,vectors,embeddings,runs,dbos,otel,testing,pydantic-ai,langchain,openai-agents,agent-framework,mcp,django,flask
+DEMO := server,runs
 BENCH := runs
 # The first python3 that is new enough. Say `make test PYTHON=/path/to/python3` to choose another one.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
 
+# What to install is one argument, so lists with commas come in by name.
 # uv first, because it takes seconds; pip where uv cannot be had or cannot reach what pip is configured for.
 define install
 @echo "installing $(1) into $(VENV)"
@@ -53,7 +55,7 @@ $(VENV)/venv.stamp:
 	@touch $@
 
 $(VENV)/serve.stamp: pyproject.toml $(VENV)/venv.stamp
-	$(call install,--editable '.[server,runs]')
+	$(call install,--editable '.[$(DEMO)]')
 
 $(VENV)/test.stamp: pyproject.toml $(VENV)/venv.stamp
 	$(call install,--editable '.[$(EXTRAS)]' --group test)

@@ -257,3 +257,17 @@ def test_every_decision_is_in_the_list_under_its_number_and_title():
 
     assert {file: f"# {number}. {title}" for number, title, file in listed} == titles
     assert all(int(file[:4]) == int(number) for number, _, file in listed)
+
+
+@pytest.mark.parametrize("target", ["serve", "test", "check", "bench"])
+def test_what_make_would_run_from_nothing_is_whole(target: str):
+    make, shell = shutil.which("make"), shutil.which("sh")
+    if make is None or shell is None:
+        pytest.skip("no make here")
+
+    recipe = subprocess.run(
+        [make, "--dry-run", "--always-make", target], cwd=PROJECT, capture_output=True, text=True, check=True
+    ).stdout
+
+    subprocess.run([shell, "-n"], input=recipe, text=True, check=True)
+    assert re.search(r"uv pip install [^\n]*'\.\[[\w,-]+\]'", recipe)
