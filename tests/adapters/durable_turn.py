@@ -21,7 +21,8 @@ from pydantic_ai.models.function import FunctionModel
 from onfile import Actor, Memory, ScopeContext
 from onfile.adapters.pydantic_ai import MemoryCapability, SkillsCapability
 from onfile.skills import CodeSkills, skill
-from onfile.stores import SqlMemoryProvider
+
+from .counting import Counting
 
 FOLDER, ACT = Path(sys.argv[1]), sys.argv[2]
 ANA = Actor(id="ana")
@@ -36,19 +37,6 @@ config: DBOSConfig = {
     "run_admin_server": False,
 }
 DBOS(config=config)
-
-
-class Counting(SqlMemoryProvider):
-    asked = 0
-    written = 0
-
-    async def list(self, request):
-        type(self).asked += 1
-        return await super().list(request)
-
-    async def write(self, request):
-        type(self).written += request.origin.author == "agent"
-        return await super().write(request)
 
 
 @skill(name="label-a-pallet", description="how a pallet is labelled")

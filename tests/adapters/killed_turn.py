@@ -16,9 +16,9 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from onfile import Memory, ScopeContext
-from onfile.stores import SqlMemoryProvider
 
 from .behaviour import ANA
+from .counting import Counting
 from .scripts import Scripts, Step, remember
 from .test_langchain import LangChainDesk
 
@@ -32,23 +32,6 @@ class Dying(Scripts):
         if said and ACT == "start":
             os._exit(9)
         return super().say_at_once(message, said=said, system=system, tools=tools)
-
-
-class Counting(SqlMemoryProvider):
-    asked = 0
-    written = 0
-
-    async def list(self, request):
-        type(self).asked += 1
-        return await super().list(request)
-
-    async def search(self, request):
-        type(self).asked += 1
-        return await super().search(request)
-
-    async def write(self, request):
-        type(self).written += request.origin.author == "agent"
-        return await super().write(request)
 
 
 async def main() -> None:

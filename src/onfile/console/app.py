@@ -19,6 +19,7 @@ from ..http import memory_router
 from ..http.problems import problem
 from ..memory import Memory
 from ..records import Actor
+from ..wire.answers import NOT_NOW
 from .access import LOCAL_HOSTS, Doorkeeper
 from .no_chat import NoChat
 from .pages import Pages
@@ -33,7 +34,6 @@ _SECONDS_TO_END = 3
 _ANY_ADDRESS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  # recognised, not bound
 
 NO_PAGE = "There is no such page here."
-NOT_NOW = "What is on file could not be reached; nothing was changed."
 
 
 def create_app(

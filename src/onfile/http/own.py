@@ -12,9 +12,9 @@ from starlette.responses import Response, StreamingResponse
 
 from ..errors import OnfileError
 from ..memory import Memory
-from ..wire.answers import AS_A_FILE, JSON_LINES, NO_STORE, forget_all_answer, own_pieces
+from ..wire.answers import AS_A_FILE, JSON_LINES, NO_STORE, NOT_NOW, NOT_SIGNED_IN, forget_all_answer, own_pieces
 from .problems import documented, response
-from .signed_in import NOT_NOW, NOT_SIGNED_IN, context_of, not_now
+from .signed_in import context_of, not_now
 
 _log = logging.getLogger("onfile.http")
 

@@ -5,8 +5,6 @@ from starlette.responses import Response
 from ..errors import OnfileError
 from ..scopes import ScopeContext
 from ..wire import answers
-from ..wire.answers import NOT_NOW as NOT_NOW
-from ..wire.answers import NOT_SIGNED_IN as NOT_SIGNED_IN
 from .problems import response
 
 
