@@ -9,7 +9,6 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from ..wire import answers
-from ..wire.answers import NO_STORE as NO_STORE
 from ..wire.answers import PROBLEM_JSON, Answer
 
 

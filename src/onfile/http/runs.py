@@ -14,7 +14,8 @@ from ..records import Actor
 from ..runs.journal import ENDED, Run
 from ..runs.runner import TurnRunner
 from ..scopes import ScopeContext
-from .problems import NO_STORE, documented, problem
+from ..wire.answers import NO_STORE
+from .problems import documented, problem
 from .signed_in import context_of
 
 NOT_SIGNED_IN = "Sign in to see your conversations with the assistant."
