@@ -29,9 +29,9 @@ def remember(id: str = "c1", *, key: str = "units", fact: str = "kilometres", **
 
 @dataclass
 class Script:
-    """What the model says, one item per request: a text, or the tool calls of one step."""
+    """What the model says, one item per request: a text, the tool calls of one step, or what it raises."""
 
-    steps: Sequence[str | list[ToolCallPart]]
+    steps: Sequence[str | list[ToolCallPart] | Exception]
     requests: list[list[ModelMessage]] = field(default_factory=list)
     prompts: list[str] = field(default_factory=list)
     offered: list[list[str]] = field(default_factory=list)
@@ -49,7 +49,10 @@ class Script:
         self.prompts.append("\n\n".join(part.content for part in parts))
         # By what was said since the user's last message, so that a resumed process goes on where it stopped.
         asked = [place for place, one in enumerate(messages) if any(p.part_kind == "user-prompt" for p in one.parts)]
-        return self.steps[sum(isinstance(one, ModelResponse) for one in messages[asked[-1] :])]
+        step = self.steps[sum(isinstance(one, ModelResponse) for one in messages[asked[-1] :])]
+        if isinstance(step, Exception):
+            raise step
+        return step
 
     def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         step = self._next(messages, info)

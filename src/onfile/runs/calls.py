@@ -14,7 +14,7 @@ from ..memory import Memory
 from ..remember import remember_tool
 from ..scopes import actor_scope
 from ..skills import SkillCatalog, read_skill
-from ..text import unkeepable
+from ..text import one_line, unkeepable
 from ..wire.redaction import FACTS, fact_mark
 from .assistant import Assistant
 from .journal import Journal, JournalError, Json, NewRun, ThreadEntry
@@ -220,7 +220,8 @@ def facts_in(response: Json, run: NewRun) -> dict[str, str]:
 
 def _mark(arguments: Json, run: NewRun) -> str:
     key = _member(arguments, "key")
-    return fact_mark(scope=actor_scope(run.ctx.actor), key=key if isinstance(key, str) else "")
+    # By the key as it is written: a control character in the model's own spelling would hide the call from `forget`.
+    return fact_mark(scope=actor_scope(run.ctx.actor), key=one_line(key) if isinstance(key, str) else "")
 
 
 def _member(value: Json, name: str) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from inspect import isawaitable
 from typing import Any, Literal
@@ -44,7 +45,10 @@ async def ask_model(
     settings: ModelSettings | None,
     on_text: TextSink | None,
 ) -> Json:
-    """Make one request and answer the response as JSON; with `on_text`, hand over its text as it comes."""
+    """Make one request and answer the response as JSON, its calls under ids of their own.
+
+    With `on_text`, its text is handed over as it comes.
+    """
     parameters = ModelRequestParameters(
         function_tools=[
             ToolDefinition(name=tool["name"], description=tool["description"], parameters_json_schema=tool["schema"])
@@ -58,7 +62,7 @@ async def ask_model(
     sent = _with_instructions(messages, prompt)
     if on_text is None:
         response = await model_request(model, sent, model_settings=settings, model_request_parameters=parameters)
-        return _response.dump_python(response, mode="json")
+        return _apart(_response.dump_python(response, mode="json"))
     async with model_request_stream(
         model, sent, model_settings=settings, model_request_parameters=parameters
     ) as stream:
@@ -68,7 +72,7 @@ async def ask_model(
                 handed = on_text(text)
                 if isawaitable(handed):
                     await handed
-        return _response.dump_python(stream.get(), mode="json")
+        return _apart(_response.dump_python(stream.get(), mode="json"))
 
 
 def load_response(value: Json) -> ModelResponse:
@@ -83,7 +87,10 @@ def calls_of(response: ModelResponse) -> list[tuple[str, str, Json]]:
         if isinstance(part, ToolCallPart):
             try:
                 arguments: Json = part.args_as_dict(raise_if_invalid=True)
-            except (ValueError, AssertionError):
+                json.dumps(
+                    arguments, allow_nan=False
+                )  # Python's parsers read NaN, which is no JSON and no journal keeps
+            except (ValueError, AssertionError, TypeError):
                 arguments = part.args
             calls.append((part.tool_call_id, part.tool_name, arguments))
     return calls
@@ -161,6 +168,20 @@ def plain_text(entry: ThreadEntry) -> str:
         if part["part_kind"] == "tool-call" and part["tool_call_id"] not in facts
     ]
     return "\n".join(said + called)
+
+
+def _apart(response: Json) -> Json:
+    """Give a call whose id another one of the response has an id of its own: by it facts are found and results told."""
+    taken = set[str]()
+    for part in response["parts"]:
+        if part["part_kind"] == "tool-call":
+            name = first = part["tool_call_id"]
+            again = 2
+            while name in taken:
+                name, again = f"{first}~{again}", again + 1
+            taken.add(name)
+            part["tool_call_id"] = name
+    return response
 
 
 def _result(result: Json) -> ToolReturnPart:

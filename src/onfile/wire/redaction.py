@@ -15,6 +15,8 @@ from onfile.wire.digests import load_digest
 ERASED = "[erased]"
 FACTS = "facts"
 """The member in which a value names the `remember` calls it holds: tool call id to fact mark."""
+_FOREIGN = frozenset({"args", "schema", "response", "message"})
+"""Members whose shape is a tool's or a model's own: a parameter may well be called `facts` or `entries`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,7 @@ def marks_in(value: Any) -> set[str]:
     facts = members.get(FACTS)
     if isinstance(facts, dict):
         return {mark for mark in cast("dict[str, Any]", facts).values() if mark is not None}
-    return set[str]().union(*map(marks_in, members.values()))
+    return set[str]().union(*(marks_in(member) for name, member in members.items() if name not in _FOREIGN))
 
 
 def redact(value: Any, erasures: Sequence[Erasure]) -> tuple[Any, int]:
@@ -88,7 +90,7 @@ def redact(value: Any, erasures: Sequence[Erasure]) -> tuple[Any, int]:
         return (_redact_calls(members, calls), len(calls)) if calls else (members, 0)
     erased, total = dict[str, Any](), 0
     for name, member in members.items():
-        erased[name], count = redact(member, erasures)
+        erased[name], count = (member, 0) if name in _FOREIGN else redact(member, erasures)
         total += count
     return erased, total
 
