@@ -35,7 +35,8 @@ from onfile.memory import Memory
 from onfile.provider import StoreMemory
 from onfile.records import Actor, MemoryOrigin
 from onfile.runs.assistant import Assistant
-from onfile.runs.runner import TurnRunner
+from onfile.runs.journal import RunHeld
+from onfile.runs.runner import TurnResult, TurnRunner
 from onfile.runs.sql import SqlJournal
 from onfile.runs.tools import action_tool, read_tool
 from onfile.scopes import ScopeContext
@@ -225,15 +226,23 @@ class Case:
             await self._by_dbos(journal, runner)
         elif await journal.get(self.name) is None:
             await runner.start("Please ship o1.", ctx=self.ctx, run_id=self.name)
-        result = await runner.resume(self.name)
+        result = await self._resumed(runner)
         if result.status == "waiting":
             await runner.decide(self.name, "c3", approved=True)
-            result = await runner.resume(self.name)
+            result = await self._resumed(runner)
         if result.status != "done" or result.text != "Shipped.":
             print(f"{self.name}: the turn is {result.status}", file=sys.stderr)
             os._exit(1)
         if self.engine == "dbos":
             os._exit(0)  # closing DBOS takes its time, and there is nothing left to do
+
+    async def _resumed(self, runner: TurnRunner) -> TurnResult:
+        """Resume the turn once its owner is lost: the one who was killed had been seen a moment before."""
+        while True:
+            try:
+                return await runner.resume(self.name)
+            except RunHeld:
+                await asyncio.sleep(0.1)
 
     async def _by_dbos(self, journal: SqlJournal, runner: TurnRunner) -> None:
         from onfile.runs.workers import DbosWorkers, WorkersConfig

@@ -230,3 +230,33 @@ async def test_a_turn_that_its_caller_cancels_is_ready_for_whoever_comes_next():
         await turn
 
     assert (await engine.get("r1")).status == "ready"
+
+
+@pytest.mark.parametrize("owner", ["local", "other"])
+async def test_two_that_resume_one_run_at_once_do_its_action_once(place: Place, owner: str):
+    done: list[str] = []
+
+    @action_tool
+    async def ship(order: str) -> str:
+        """Ship an order."""
+        await asyncio.sleep(0.2)
+        done.append(order)
+        return "shipped"
+
+    script = Script([[call("ship", order="o1")], "Done."])
+    first = TurnRunner(Assistant(model=script.model(), tools=[ship]), place.journal)
+    second = first if owner == "local" else TurnRunner(first.assistant, place.journal, owner=owner)
+    await first.start("hello", ctx=CTX, run_id="r1")
+    await first.decide("r1", "c1", approved=True)
+
+    results = await asyncio.gather(first.resume("r1"), later(second), return_exceptions=True)
+
+    assert done == ["o1"]
+    assert (await place.journal.get("r1")).status == "done"
+    # One that is this runner's own is waited for; another owner's is left to them.
+    assert [getattr(one, "status", type(one)) for one in results] == ["done", "done" if owner == "local" else RunHeld]
+
+
+async def later(runner: TurnRunner):
+    await asyncio.sleep(0.05)
+    return await runner.resume("r1")

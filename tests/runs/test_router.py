@@ -42,11 +42,11 @@ async def signed_in(x_user: Annotated[str | None, Header()] = None) -> Actor | N
 
 
 @asynccontextmanager
-async def opened(*steps, **options):
+async def opened(*steps, run_id="r1", **options):
     script = Script(steps or [[call("ship", order="o1")], "Done."])
     assistant = Assistant(model=script.model(), tools=[ship], asks=True, skills=[CodeSkills(label_a_pallet)])
     runner = TurnRunner(assistant, InlineJournal())
-    await runner.start("hello", ctx=CTX, run_id="r1")
+    await runner.start("hello", ctx=CTX, run_id=run_id)
     app = FastAPI()
     app.include_router(runs_router(runner, actor=signed_in, **options))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://onfile.test") as http:
@@ -174,3 +174,26 @@ def test_nothing_in_a_request_can_say_who_is_calling():
     ]
 
     assert set(parameters) == {"run_id", "tool_call_id", "threadId", "x-user"}
+
+
+async def test_an_id_with_slashes_is_an_id():
+    async with opened([call("ship", "functions/ship 0", order="o1")], "Done.", run_id="host/42") as http:
+        seen = await http.get("/agent/runs/host%2F42", headers=ANA)
+        url = "/agent/runs/host%2F42/tool-calls/functions%2Fship%200/decision"
+        decided = await http.post(url, headers=ANA, json={"approved": True})
+        after = await http.get("/agent/runs/host%2F42", headers=ANA)
+
+    assert seen.json()["pending"]["toolCallId"] == "functions/ship 0"
+    assert decided.status_code == 200
+    assert after.json()["status"] == "done"
+
+
+async def test_a_turn_that_fails_once_it_was_decided_is_logged_without_the_words(caplog):
+    async with opened([call("ship", order="o1")], RuntimeError("what ana said")) as http:
+        decided = await http.post(DECISION, headers=ANA, json={"approved": True})
+        after = await http.get("/agent/runs/r1", headers=ANA)
+
+    assert decided.status_code == 200
+    assert after.json()["status"] == "failed"
+    assert "RuntimeError" in caplog.text
+    assert "what ana said" not in caplog.text

@@ -3,15 +3,17 @@
 # No `from __future__ import annotations` here, for the reason that router.py gives.
 
 import inspect
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, BackgroundTasks, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.responses import JSONResponse, Response
 
 from ..records import Actor
-from ..runs.journal import ENDED, Run
+from ..runs.journal import ENDED, Run, RunHeld
 from ..runs.runner import TurnRunner
 from ..scopes import ScopeContext
 from ..wire.answers import NO_STORE
@@ -27,6 +29,22 @@ NOT_A_DECISION = "This call waits for an approval: send `approved`, true or fals
 NOT_AN_ANSWER = "This call waits for answers: send `answers`, a list with a string or null for each question, or null."
 
 Allows = Callable[[Actor, Run], bool | Awaitable[bool]]
+_log = logging.getLogger("onfile.runs")
+
+
+class _AnyId(Convertor[str]):
+    """An id as it is, slashes and line breaks included: a host gives the run's, and a model the call's."""
+
+    regex = r"(?s:.*)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("onfile_any_id", _AnyId())
 
 
 class Decision(BaseModel):
@@ -74,7 +92,7 @@ def runs_router(
         return run if (await allowed if inspect.isawaitable(allowed) else allowed) else None
 
     @router.get(
-        "/agent/runs/{run_id}",
+        "/agent/runs/{run_id:onfile_any_id}",
         summary="Read how far a run got",
         responses=documented(unauthorized="Nobody is signed in.", not_found="There is no such run of yours."),
     )
@@ -100,7 +118,7 @@ def runs_router(
         return JSONResponse(body, headers=NO_STORE)
 
     @router.post(
-        "/agent/runs/{run_id}/tool-calls/{tool_call_id}/decision",
+        "/agent/runs/{run_id:onfile_any_id}/tool-calls/{tool_call_id:onfile_any_id}/decision",
         summary="Decide what a run waits for",
         response_model=Decided,
         responses=documented(
@@ -137,7 +155,7 @@ def runs_router(
         if not first:
             return problem(409, DECIDED)
         if resume:
-            background.add_task(runner.resume, run_id)
+            background.add_task(_carry_on, runner, run_id)
         return JSONResponse({"decided": True}, headers=NO_STORE, background=background)
 
     @router.get(
@@ -161,6 +179,15 @@ def runs_router(
         return JSONResponse(body, headers=NO_STORE)
 
     return router
+
+
+async def _carry_on(runner: TurnRunner, run_id: str) -> None:
+    try:
+        await runner.resume(run_id)
+    except RunHeld:
+        return  # a worker was there first
+    except Exception as error:  # noqa: BLE001  # the answer was sent; a server would log the words, which may hold facts
+        _log.error("run %s stopped with %s; it can be resumed", run_id, type(error).__name__)
 
 
 async def _settled(runner: TurnRunner, run: Run, tool_call_id: str) -> Response:

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+from weakref import WeakValueDictionary
 
 from ..ids import new_id
 from ..scopes import ScopeContext
@@ -55,6 +56,8 @@ class TurnRunner:
         self.engine = engine
         self.owner = owner
         self.lost_after = lost_after
+        self._under_way: dict[str, asyncio.Event] = {}
+        self._resuming: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def start(
         self, text: str, *, ctx: ScopeContext, run_id: str | None = None, on_text: TextSink | None = None
@@ -77,15 +80,24 @@ class TurnRunner:
     async def resume(self, run_id: str, *, on_text: TextSink | None = None) -> TurnResult:
         """Take a run over and carry it on from its last checkpoint; one that waits or is done is only told about.
 
+        What this runner is carrying already is waited for, and not done a second time beside it.
+
         Raises:
+            RunHeld: Another owner was seen with it within the last `lost_after` seconds.
             RunUnavailable: There is no such run, or it was cancelled.
             NonDeterminismError: Its journal fits other code.
             Exception: Whatever a model or a provider raised; the run is kept and can be resumed.
         """
-        standing = await self.engine.get(run_id)
-        if standing is not None and standing.status in ("waiting", "done"):
-            return await self._result(standing)
-        return await self.carry_on(await self.engine.claim(run_id, owner=self.owner), on_text=on_text)
+        lock = self._resuming.setdefault(run_id, asyncio.Lock())
+        async with lock:
+            while (over := self._under_way.get(run_id)) is not None:
+                await over.wait()
+            standing = await self.engine.get(run_id)
+            if standing is not None and standing.status in ("waiting", "done"):
+                return await self._result(standing)
+            # Not from an owner who was seen: two that carry one run would both do what it does next.
+            journal = await self.engine.claim(run_id, owner=self.owner, lost_after=self.lost_after)
+            return await self.carry_on(journal, on_text=on_text)
 
     async def carry_on(self, journal: Journal, *, on_text: TextSink | None = None) -> TurnResult:
         """Carry on a run that this process has claimed, and show meanwhile that it is alive.
@@ -97,6 +109,7 @@ class TurnRunner:
             Exception: Whatever a model or a provider raised; the run is kept and can be resumed.
         """
         run = journal.run
+        over = self._under_way[run.id] = asyncio.Event()
         try:
             output = await self._carry_on(journal, on_text)
         except (RunSuspended, RunFenced):
@@ -107,6 +120,10 @@ class TurnRunner:
         except BaseException as error:
             await self.engine.give_up(run.id, epoch=journal.epoch, error=type(error).__name__)
             raise
+        finally:
+            over.set()
+            if self._under_way.get(run.id) is over:
+                del self._under_way[run.id]
         return TurnResult(run_id=run.id, status="done", text=output["text"], stopped=output["stopped"])
 
     async def result(self, run_id: str) -> TurnResult:
