@@ -120,6 +120,17 @@ async def test_an_id_that_no_database_can_keep_is_refused_in_words(sqlite: Place
     assert await sqlite.journal.get(bad) is None
 
 
+@pytest.mark.parametrize("bad", ["a\x00b", "\ud800", "x" * 256])
+async def test_a_run_that_no_database_can_have_is_as_missing_as_any_other(shared: Place, bad: str):
+    assert await shared.journal.get(bad) is None
+    assert await shared.journal.checkpoints(bad) == []
+    assert await shared.journal.cancel(bad) is False
+    assert await shared.journal.signal(bad, "approval:c1", {"approved": True}) is False
+    assert await shared.journal.delete_thread(bad) == 0
+    with pytest.raises(RunUnavailable, match="there is no run"):
+        await shared.journal.claim(bad, owner="local")
+
+
 async def test_what_people_and_models_say_comes_back_whatever_it_holds(place: Place):
     said = "a\x00b \ud800 🚚 \u2028"
     called = said.replace("\ud800", "")  # Pydantic AI itself cannot write one out

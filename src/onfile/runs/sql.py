@@ -76,6 +76,8 @@ class SqlJournal:
 
     async def claim(self, run_id: str, *, owner: str, lost_after: float | None = None) -> SqlRun:
         """Take a run over, whoever had it, or only from an owner who was not seen."""
+        if not keepable_token(run_id):
+            claimable(run_id, None)  # as missing as any other id that no run has
 
         async def work(transaction: Transaction) -> tuple[Run, list[Checkpoint]]:
             conn = transaction.conn
@@ -172,6 +174,8 @@ class SqlJournal:
 
     async def cancel(self, run_id: str) -> bool:
         """End a run where it stands, and redact what was forgotten while it was under way."""
+        if not keepable_token(run_id):
+            return False
 
         async def work(transaction: Transaction) -> bool:
             row = (await transaction.conn.execute(statements.HELD_RUN, {"of_run": run_id})).first()
@@ -205,6 +209,8 @@ class SqlJournal:
 
     async def checkpoints(self, run_id: str) -> Sequence[Checkpoint]:
         """Answer a run's journal as far as it got."""
+        if not keepable_token(run_id):
+            return []
         return await self._database.read(lambda conn: read_checkpoints(conn, run_id))
 
     async def read_thread(self, thread_id: str) -> Sequence[ThreadEntry]:
@@ -213,6 +219,8 @@ class SqlJournal:
 
     async def delete_thread(self, thread_id: str) -> int:
         """Delete a thread's messages and its ended runs with their journals."""
+        if not keepable_token(thread_id):
+            return 0
 
         async def work(transaction: Transaction) -> int:
             at = {"of_thread": thread_id}
