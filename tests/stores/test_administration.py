@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from onfile.errors import ScopeError, WriteRefused
 from onfile.provider import SearchMemories
@@ -203,6 +204,38 @@ async def test_pages_hold_everything_once_and_in_order(desk, sort_by, descending
     assert len({memory.record.id for memory in seen}) == 75
     values = [getattr(memory if sort_by == "created_at" else memory.record, sort_by) for memory in seen]
     assert values == sorted(values, reverse=descending)
+
+
+@pytest.mark.parametrize("descending", [True, False])
+@pytest.mark.parametrize("sort_by", ["updated_at", "created_at", "scope", "key"])
+async def test_a_page_far_in_costs_no_more_than_the_first(tmp_path, sort_by, descending):
+    # One connection, on which SQLite counts its own steps: no clock has a say in it.
+    engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path / 'facts.db'}", pool_size=1, max_overflow=0)
+    desk = Desk(store=SqlMemoryProvider(engine))
+    await desk.store.setup()
+    for number in range(4):
+        await filled(desk, 1_000, scope=f"actor:{number}")
+    steps = 0
+
+    def count() -> None:
+        nonlocal steps
+        steps += 1
+
+    async with engine.connect() as conn:
+        driver = (await conn.get_raw_connection()).driver_connection
+        await driver.set_progress_handler(count, 20)
+    request = BrowseMemories(sort_by=sort_by, descending=descending, size=10)
+
+    first = page = await desk.store.browse(request)
+    cost_of_first = steps
+    for _ in range(3):
+        page = await desk.store.browse(replace(request, after=page.next, size=1_000))
+    steps = 0
+    far = await desk.store.browse(replace(request, after=page.next))
+    await engine.dispose()
+
+    assert len(first.memories) == len(far.memories) == 10
+    assert steps < 3 * cost_of_first
 
 
 async def test_filters_narrow_what_is_shown(desk):

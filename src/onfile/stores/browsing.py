@@ -9,7 +9,7 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Select, String, and_, cast, or_, select
+from sqlalchemy import Select, String, and_, cast, literal, or_, select, tuple_
 from sqlalchemy.dialects import mysql
 
 from ..text import keepable_token, unkeepable
@@ -38,7 +38,7 @@ _LARGEST_PAGE = 1_000
 
 async def page_of(conn: AsyncConnection, request: BrowseMemories) -> MemoryPage:
     """Read one page."""
-    statement = _page(request)
+    statement = _page(request, conn.dialect.name)
     if statement is None:
         return MemoryPage(memories=(), next=None)
     size = _size(request)
@@ -48,19 +48,26 @@ async def page_of(conn: AsyncConnection, request: BrowseMemories) -> MemoryPage:
     return MemoryPage(memories=tuple(map(stored_of, rows)), next=_spell(request.sort_by, rows[-1]) if more else None)
 
 
-def _page(request: BrowseMemories) -> Select[*tuple[Any, ...]] | None:
+def _page(request: BrowseMemories, dialect: str) -> Select[*tuple[Any, ...]] | None:
     first, second = _ORDERS[request.sort_by]
     conditions = _conditions(request)
     if conditions is None:
         return None
     if request.after is not None:
         a, b = _read(request.sort_by, request.after)
-        beyond = first < a if request.descending else first > a
-        beyond_tie = second < b if request.descending else second > b
-        conditions.append(or_(beyond, and_(first == a, beyond_tie)))
+        conditions.append(_beyond(first, second, a, b, descending=request.descending, dialect=dialect))
     order = (first.desc(), second.desc()) if request.descending else (first, second)
     page = select(*statements.STORED, m.key_identity).where(*conditions).order_by(*order)
     return page.limit(_size(request) + 1)  # one more than is shown tells whether there is a next page
+
+
+def _beyond(first: Any, second: Any, a: Any, b: Any, *, descending: bool, dialect: str) -> ColumnElement[bool]:
+    """What comes after one place in the order, as each database finds it in the index without reading what is before."""
+    if dialect in {"mysql", "mariadb"}:  # these read a comparison of rows without their index, and this with it
+        beyond, beyond_tie = (first < a, second < b) if descending else (first > a, second > b)
+        return or_(beyond, and_(first == a, beyond_tie))
+    reached, place = tuple_(first, second), tuple_(literal(a, first.type), literal(b, second.type))
+    return reached < place if descending else reached > place
 
 
 def _conditions(request: BrowseMemories) -> list[ColumnElement[bool]] | None:
