@@ -348,3 +348,25 @@ async def test_no_clock_is_read_by_the_door():
 
 def test_store_requests_carry_a_report_that_a_foreign_provider_may_ignore():
     assert StoreMemory(key="a", text="b", scope="c", origin=MemoryOrigin(author="agent"), ctx=ANA).report is None
+
+
+# Being built
+
+
+@pytest.mark.parametrize(
+    ("provider", "wanted"),
+    [
+        (None, "NoneType has no method list and no method forget"),
+        ("sqlite:///onfile.db", r"from_url\(url\); this str has no method list and"),
+        (InMemoryMemoryProvider, "not the class InMemoryMemoryProvider itself"),
+    ],
+    ids=["nothing", "a URL", "a class"],
+)
+def test_what_is_no_provider_is_refused_where_a_memory_is_built(provider, wanted: str):
+    with pytest.raises(TypeError, match=wanted):
+        Memory(provider)
+
+
+def test_scopes_in_the_place_of_their_resolver_are_refused_where_a_memory_is_built():
+    with pytest.raises(TypeError, match=r"takes a callable .* not a list"):
+        Memory(InMemoryMemoryProvider(), scopes=["actor:ana"])

@@ -171,3 +171,20 @@ async def test_what_a_resolver_raises_passes_through():
 
     with pytest.raises(LookupError, match="no such depot"):
         await resolve_scopes(resolver, CTX)
+
+
+@pytest.mark.parametrize(
+    ("ctx", "wanted"),
+    [
+        (ANA, r"type Actor; .*ScopeContext\(actor="),
+        ("ana", r"type str; .*ScopeContext\(actor="),
+        (ScopeContext(actor="ana"), r"actor is of type str; .*Actor\(id="),
+        (ScopeContext(actor={"id": "ana"}), r"actor is of type dict; .*Actor\(id="),
+    ],
+    ids=["an actor", "a string", "a string for the actor", "a dict for the actor"],
+)
+async def test_what_stands_where_a_context_or_an_actor_belongs_is_told_by_its_type(ctx: object, wanted: str):
+    with pytest.raises(ScopeError, match=wanted) as caught:
+        await resolve_scopes(default_scopes, ctx)
+
+    assert "ana" not in str(caught.value)

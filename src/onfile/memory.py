@@ -24,6 +24,7 @@ from .provider import (
     can_pin,
     can_search,
     can_write,
+    check_provider,
     guards_writes,
 )
 from .records import MemoryOrigin, MemoryRecord
@@ -105,8 +106,13 @@ class Memory:
             on_event: Called with every event; what it raises is logged by type and goes no further.
 
         Raises:
+            TypeError: The provider is none, or the resolver cannot be called.
             ValueError: A limit is negative, or no fact could ever be kept under it.
         """
+        check_provider(provider)
+        if not callable(scopes):
+            msg = f"scopes takes a callable that answers scope tokens for a ScopeContext, not a {type(scopes).__name__}"
+            raise TypeError(msg)
         if max_memories is not None and max_memories < 0:
             msg = f"max_memories is {max_memories}; use 0 for none and None for no ceiling"
             raise ValueError(msg)

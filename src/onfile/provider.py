@@ -121,6 +121,18 @@ class PinningMemoryProvider(MemoryProvider, Protocol):
         ...
 
 
+def check_provider(provider: object) -> None:
+    """Raise a `TypeError` for what is no provider: better where `Memory` is built than in somebody's turn."""
+    wanted = "Memory takes a provider of facts, such as SqlMemoryProvider.from_url(url)"
+    if isinstance(provider, type):
+        msg = f"{wanted}, and not the class {provider.__name__} itself"
+        raise TypeError(msg)
+    lacking = [name for name in ("list", "forget") if not callable(getattr(provider, name, None))]
+    if lacking:
+        msg = f"{wanted}; this {type(provider).__name__} has no method {' and no method '.join(lacking)}"
+        raise TypeError(msg)
+
+
 def can_write(provider: MemoryProvider) -> TypeGuard[WritableMemoryProvider]:
     """Tell whether the provider claims to write."""
     return callable(getattr(provider, "write", None))

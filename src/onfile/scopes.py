@@ -62,6 +62,9 @@ async def resolve_scopes(resolver: ScopeResolver, ctx: ScopeContext) -> tuple[st
         ScopeError: The actor is nobody, or the resolver returned nothing, None, a bare string, a set or
             dict, a blank or something that is not a string. Never read as "everything".
     """
+    if not isinstance(ctx, ScopeContext):  # pyright: ignore[reportUnnecessaryIsInstance]  # what untyped code hands over
+        msg = f"the context is of type {type(ctx).__name__}; it must be a ScopeContext(actor=Actor(id=…))"
+        raise ScopeError(msg)
     check_actor(ctx.actor)
     answer = resolver(ctx)
     if inspect.isawaitable(answer):
@@ -104,6 +107,9 @@ def check_scopes(scopes: object) -> tuple[str, ...]:
 
 def check_actor(actor: Actor) -> None:
     """Raise a `ScopeError` for an actor who is nobody or acts in a tenant without a name."""
+    if not isinstance(actor, Actor):  # pyright: ignore[reportUnnecessaryIsInstance]  # as below
+        msg = f"the actor is of type {type(actor).__name__}; it must be an onfile.Actor(id=…)"
+        raise ScopeError(msg)
     if not isinstance(actor.id, str) or not actor.id:  # pyright: ignore[reportUnnecessaryIsInstance]  # hosts pass ids from untyped code
         msg = "the actor's id is empty or not a string; whose facts these are must be known"
         raise ScopeError(msg)
