@@ -7,24 +7,27 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from onfile.digest import MemoryDigest
+from onfile.errors import StoreError
 from onfile.memory import Memory
 from onfile.provider import ForgetMemory, StoreMemory
 from onfile.records import Actor, MemoryOrigin
 from onfile.runs.assistant import Assistant
 from onfile.runs.journal import NewRun, RunFenced, RunUnavailable, ThreadEntry
 from onfile.runs.runner import TurnRunner
+from onfile.runs.sql import SqlJournal
 from onfile.runs.tools import action_tool
 from onfile.scopes import ScopeContext
-from onfile.stores import StoredMemory
+from onfile.stores import SqlMemoryProvider, StoredMemory
 from onfile.stores.dialects import database_of
 from onfile.stores.journals import erase_from_journals, pending_erasures
 from onfile.testing import InMemoryMemoryProvider
 from onfile.wire.digests import load_digest
 from onfile.wire.redaction import Erasure, fact_mark
 from tests.facts import fact
-from tests.runs.conftest import Place
+from tests.runs.conftest import Place, sql_url
 from tests.runs.script import ANA, CTX, Script, call, names, remember, value
 
 SECRET = "prefers-the-quiet-carriage"
@@ -42,6 +45,18 @@ def runner(place: Place, script: Script, **parts) -> TurnRunner:
 
 def on_file(key: str, said: str) -> StoreMemory:
     return StoreMemory(key=key, text=said, scope="actor:ana", origin=MemoryOrigin(author="human"), ctx=CTX)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres", "psycopg", "mariadb"])
+async def test_without_its_tables_a_journal_names_its_own_setup(request: pytest.FixtureRequest, kind: str):
+    # given the tables of facts, which the provider's setup makes
+    engine = create_async_engine(await sql_url(request, kind))
+    await SqlMemoryProvider(engine).setup()
+
+    with pytest.raises(StoreError, match=r"no tables for runs; call `await journal\.setup\(\)`"):
+        await SqlJournal(engine).create(NewRun(id="r1", text="hello", ctx=CTX))
+
+    await engine.dispose()
 
 
 async def test_a_fact_and_its_checkpoint_are_one_transaction(sqlite: Place):

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import make_url, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from onfile.errors import StoreError
 from onfile.stores import SqlMemoryProvider
 from onfile.stores.transactions import Transaction
 from tests.stores.desk import Desk
@@ -40,19 +41,28 @@ async def test_writers_at_once_lose_nothing_at_any_isolation_level(desk):
     assert len(await desk.list()) == 21
 
 
-async def test_a_failed_write_is_undone_whole_at_any_isolation_level(desk, monkeypatch):
-    from onfile.stores import keeping
+@pytest.mark.parametrize("call", ["call-1", None], ids=["with a receipt", "without"])
+async def test_a_failed_write_is_undone_whole_at_any_isolation_level(desk, engine, call):
+    async def rename(table: str, name: str) -> None:
+        async with engine.begin() as conn:
+            await conn.execute(text(f"ALTER TABLE {table} RENAME TO {name}"))
 
-    async def broken(*_: object) -> None:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(keeping, "after_text_written", broken)
-    with pytest.raises(ZeroDivisionError):
-        await desk.write(idempotency_key="call-1")
-    monkeypatch.undo()
+    await rename("agent_memory_change", "away")  # the last table that a write writes to
+    with pytest.raises(StoreError):
+        await desk.write(idempotency_key=call)
+    await rename("away", "agent_memory_change")
 
     assert await desk.list() == []
-    assert (await desk.write(idempotency_key="call-1")).text == "kilometres"
+    assert (await desk.write(idempotency_key=call)).text == "kilometres"
+
+
+async def test_a_database_that_does_not_exist_is_told_as_what_it_is(postgres_url: str):
+    store = SqlMemoryProvider.from_url(make_url(postgres_url).set(database="nowhere"))
+
+    with pytest.raises(StoreError, match=r"no such database or user.* create the database first"):
+        await store.setup()
+
+    await store.aclose()
 
 
 async def test_a_connection_goes_back_with_its_isolation_level(desk, engine):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError, StatementError
 
 from ..errors import StoreError
+from .journals import journal_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -16,6 +17,8 @@ T = TypeVar("T")
 _NO_TABLE_STATES = {"42P01", "42S02"}
 _NO_SUCH_TABLE = 1146
 _WITHHELD_STATE = "42501"
+# No such database, no such role or none that may come in, a wrong password.
+_NOT_LET_IN_STATES = {"3D000", "28000", "28P01"}
 _WITHHELD_CODES = {1142, 1143}
 # No access, no such database, too many connections, a lock that was waited for too long.
 _MYSQL_CONNECTION_CODES = {1040, 1044, 1045, 1049, 1205}
@@ -55,7 +58,12 @@ def _failure(error: SQLAlchemyError) -> StoreError | None:
     if not isinstance(error, StatementError) or getattr(error, "connection_invalidated", False):
         return None
     if is_missing_table(error):
-        return StoreError("the database has no onfile tables; call `await provider.setup()` once before the first use")
+        return _not_set_up(error)
+    if sqlstate(error) in _NOT_LET_IN_STATES:
+        return StoreError(
+            "the server has no such database or user, or it refuses the password; check the URL, and create the "
+            "database first: `setup()` makes tables, not databases"
+        )
     if is_locked(error):
         return locked()
     if _is_withheld(error):
@@ -69,6 +77,13 @@ def _failure(error: SQLAlchemyError) -> StoreError | None:
         f"the database refused a statement ({type(error).__name__}{_state(error)}); "
         "check that its tables are the ones that this version's `setup()` makes"
     )
+
+
+def _not_set_up(error: StatementError) -> StoreError:
+    """Name the `setup()` that was not called: the one of the facts does not make the tables of runs."""
+    if any(table in str(error.orig) for table in journal_metadata.tables):
+        return StoreError("the database has no tables for runs; call `await journal.setup()` once before the first use")
+    return StoreError("the database has no onfile tables; call `await provider.setup()` once before the first use")
 
 
 def _is_withheld(error: StatementError) -> bool:
