@@ -365,3 +365,12 @@ async def test_over_ag_ui_a_tool_of_the_front_end_is_answered_in_a_run_with_a_di
     # then its answer is a run that sees it
     assert "done" in done.text
     assert "miles" not in blocks[0] and "miles" in blocks[1]
+
+
+def test_a_provider_or_an_actor_in_the_wrong_place_is_refused_where_the_capability_is_built():
+    memory = Memory(InMemoryMemoryProvider())
+
+    with pytest.raises(TypeError, match=r"not InMemoryMemoryProvider; .*Memory\(provider\)"):
+        MemoryCapability(memory.provider, actor=lambda ctx: ctx.deps.actor)
+    with pytest.raises(TypeError, match=r"takes a callable, .* not Actor"):
+        MemoryCapability(memory, actor=ANA)

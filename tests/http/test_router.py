@@ -519,3 +519,8 @@ async def test_two_people_at_once_never_see_each_other() -> None:
             *(http.get("/agent/memories", headers=headers) for _ in range(20) for headers in (ANA, BOB))
         )
     assert [answer.json()[0]["id"] for answer in answers] == ["mem_ana", "mem_bob"] * 20
+
+
+def test_a_provider_in_the_place_of_a_memory_is_refused_where_the_router_is_built() -> None:
+    with pytest.raises(TypeError, match=r"not InMemoryMemoryProvider; .*Memory\(provider\)"):
+        memory_router(InMemoryMemoryProvider(), actor=signed_in)

@@ -73,7 +73,13 @@ def memory_router(memory: Memory | None, *, actor: Callable[..., Any]) -> APIRou
 
     Returns:
         A router to include, with a prefix of your own if you like.
+
+    Raises:
+        TypeError: The memory is no `Memory`, such as the provider itself.
     """
+    if memory is not None and not isinstance(memory, Memory):  # pyright: ignore[reportUnnecessaryIsInstance]  # what untyped code hands over
+        msg = f"memory_router takes a Memory, not {type(memory).__name__}; a provider goes into one: Memory(provider)"
+        raise TypeError(msg)
     router = APIRouter(tags=["memory"])
     # The host's callable itself is the key that `app.dependency_overrides` looks for.
     signed_in = Depends(actor)

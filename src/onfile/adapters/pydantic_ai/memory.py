@@ -31,6 +31,20 @@ class MemoryCapability(ResolvedOnce):
     id: str | None = "onfile_memory"  # pyright: ignore[reportIncompatibleVariableOverride]  # as the framework's own capabilities declare it
     """Part of the names of the durable steps and of the instructions; change it never."""
 
+    def __post_init__(self) -> None:
+        """Refuse what would fail in the middle of somebody's run.
+
+        Raises:
+            TypeError: The memory is no `Memory`, or `actor` cannot be called.
+        """
+        if not isinstance(self.memory, Memory):  # pyright: ignore[reportUnnecessaryIsInstance]  # what untyped code hands over
+            given = type(self.memory).__name__
+            msg = f"MemoryCapability takes a Memory, not {given}; a provider goes into one: Memory(provider)"
+            raise TypeError(msg)
+        if not callable(self.actor):
+            msg = f"actor takes a callable, such as `lambda ctx: ctx.deps.actor`, not {type(self.actor).__name__}"
+            raise TypeError(msg)
+
     async def digest(self, ctx: RunContext[Any]) -> MemoryDigest:
         """Answer this run's digest, resolved once."""
         return kept(await self.recorded(ctx), self._context(ctx))
