@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from pathlib import Path
@@ -251,3 +252,13 @@ def test_the_page_about_events_names_every_event_and_all_that_it_carries(project
         *("run", "scopes", "offered", "omitted", "pinned_omitted", "recalled", "prompt_chars", "scope", "chars"),
         *("pinned", "count", "act", "offer", "remember", "error"),
     }
+
+
+def test_the_page_s_observer_is_told_what_happens(project: Path, capsys: pytest.CaptureFixture[str]):
+    page = (project / "docs" / "events.md").read_text("utf-8")
+    namespace = {}
+    exec(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1], namespace)  # noqa: S102  # our own documentation
+
+    asyncio.run(namespace["memory"].offer(ANA))
+
+    assert capsys.readouterr().out.startswith("event aviary:agent:memory.resolved {'run': None, 'scopes': 3,")
