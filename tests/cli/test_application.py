@@ -93,6 +93,10 @@ def test_a_mistake_in_the_command_is_one_sentence_that_names_the_help(onfile, ar
     assert "--help" in ended.err
 
 
+def test_a_mistyped_command_is_answered_with_the_one_that_was_meant(onfile):
+    assert onfile("lst").err == "onfile: No such command 'lst'. Did you mean 'list'? Or see 'onfile --help'\n"
+
+
 @pytest.mark.parametrize("missing", ["typer", "rich"])
 def test_the_base_install_says_what_to_install(missing: str):
     code = f"import sys; sys.modules['{missing}'] = None; from onfile.cli import main; sys.exit(main(['list']))"

@@ -47,4 +47,6 @@ def _usage(error: Exception, words: str) -> str:
     context: Any = getattr(error, "ctx", None)
     if context is None:
         return words
-    return f"{words.rstrip('.')}; see '{context.command_path} --help'"
+    see = f"see '{context.command_path} --help'"
+    # A question, "Did you mean 'list'?", keeps its mark.
+    return f"{words} Or {see}" if words.endswith("?") else f"{words.rstrip('.')}; {see}"
