@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 
 import pytest
 import typer
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from onfile.cli import runs
 from onfile.cli.failures import Failure
@@ -33,6 +36,15 @@ def ship(order: str) -> str:
     return f"shipped {order}"
 
 
+def answering(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    said = str(messages[-1].parts[0].content)
+    if "raise" in said:
+        raise ConnectionError(said)
+    asked = call("ask", questions=[{"question": "How many?", "default": "three"}])
+    return ModelResponse(parts=[asked] if "ask" in said else [TextPart(f"Heard {said}")])
+
+
+hearing = Assistant(model=FunctionModel(answering), base_prompt="BASE  two\tspaces " + "long " * 40, asks=True)
 assistant = Assistant(model=SCRIPT.model(), base_prompt="BASE", tools=[ship])
 
 
@@ -72,6 +84,32 @@ def parked(tmp_path: Path) -> str:
 
     asyncio.run(start())
     return "r1"
+
+
+@pytest.fixture
+def heard(tmp_path: Path) -> Callable[..., None]:
+    """Start turns of these texts, each under its place as id; they are left ready where they are to be queued."""
+
+    def start(*texts: str, queued: bool = False, owner: str | None = None) -> None:
+        async def starting() -> None:
+            provider = SqlMemoryProvider.from_url(f"sqlite:///{tmp_path}/onfile.db")
+            await provider.setup()
+            journal = SqlJournal(provider.engine)
+            await journal.setup()
+            for place, said in enumerate(texts):
+                run = NewRun(id=f"r{place}", text=said, ctx=CTX)
+                if owner is not None:
+                    await journal.begin(run, owner=owner)
+                elif queued:
+                    await journal.create(run)
+                else:
+                    with contextlib.suppress(ConnectionError):
+                        await TurnRunner(hearing, journal).start(said, ctx=CTX, run_id=run.id)
+            await provider.aclose()
+
+        asyncio.run(starting())
+
+    return start
 
 
 def test_a_run_is_listed_with_what_it_waits_for(onfile, parked):
@@ -162,3 +200,55 @@ def test_runs_that_failed_are_carried_on_together(onfile, parked, tmp_path):
     assert onfile("resume", "--failed", "--assistant", f"{__name__}:assistant") == (
         "r2: waiting, waits for approval of ship\n"
     )
+
+
+def test_the_prompt_is_shown_as_it_was_sent_and_nobodys_words_move_a_cursor(onfile, heard):
+    heard("hello \x1b]0;mine\x07\u202e\ud800")
+
+    shown = onfile("show", "r0")
+    assert f"\n{hearing.base_prompt}\n" in shown
+    assert r"ana said: hello \x1b]0;mine\x07\u202e\ud800" in shown
+    assert r"hello \x1b]0;mine\x07\u202e\ud800" in onfile("list")
+    assert json.loads(onfile("show", "r0", "--json"))["text"] == "hello \x1b]0;mine\x07\u202e\ud800"
+
+
+def test_what_a_run_waits_for_is_shown_whole(onfile, parked, heard):
+    assert 'ship {"order": "o1"}\nDecide it with \'onfile runs approve r1\'' in onfile("show", "r1")
+
+    heard("ask me")
+    assert "How many? [three]\n" in onfile("show", "r0")
+    with pytest.raises(Failure, match="waits for answers, not for an approval"):
+        onfile("approve", "r0")
+
+
+def test_a_rejection_is_shown_with_its_reason(onfile, parked):
+    onfile("reject", "r1", "--reason", "wrong order")
+    onfile("resume", "r1", "--assistant", f"{__name__}:assistant")
+
+    assert "approval:c1  rejected: wrong order" in onfile("show", "r1")
+
+
+def test_a_status_that_there_is_not_is_told_with_those_there_are(onfile, parked):
+    with pytest.raises(Failure, match="one of ready, running, waiting, done, failed, cancelled"):
+        onfile("list", "--status", "finished")
+
+
+def test_a_run_that_fails_is_told_and_keeps_no_other_from_going_on(onfile, heard):
+    heard("raise this", "hello", queued=True)
+
+    for further in ((), ("--failed",), ("r0",)):
+        printed = onfile("resume", *further, "--assistant", f"{__name__}:hearing")
+        assert "r0: stopped. The model did not answer (ConnectionError); the run is kept" in printed
+        assert "raise this" not in printed
+    assert "done  ana: hello" in onfile("list")
+    assert "failed, stopped by ConnectionError" in onfile("show", "r0")
+
+
+def test_a_living_process_that_never_told_its_name_keeps_its_runs(onfile, heard):
+    heard("hello", owner="local")
+
+    assert onfile("resume", "--assistant", f"{__name__}:hearing") == "no run was left to carry on\n"
+    with pytest.raises(RunHeld, match="carried by local, who was seen a moment ago"):
+        onfile("resume", "r0", "--assistant", f"{__name__}:hearing")
+
+    assert "Heard hello" in onfile("resume", "--owner", "local", "--assistant", f"{__name__}:hearing")

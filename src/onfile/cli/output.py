@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _PIPED_WIDTH = 120
+# What would move a terminal's cursor, change its title or turn a line around, and what no terminal can encode.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def write(text: str) -> None:
@@ -21,9 +25,15 @@ def write(text: str) -> None:
     sys.stdout.write(text)
 
 
+def harmless(text: str) -> str:
+    """Answer what people and models said as a terminal may be given it: controls spelled out, all else as it is."""
+    return _UNPRINTABLE.sub(lambda found: ascii(found.group())[1:-1], text)
+
+
 def write_json(value: Any) -> None:
     """Print one JSON document, other scripts as themselves."""
-    write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    write(_SURROGATES.sub(lambda found: ascii(found.group())[1:-1], text) + "\n")
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
@@ -11,11 +11,12 @@ from .database import opened
 from .failures import Failure
 from .loop import finish
 from .options import AsJson, Database, explained
-from .output import console, note, write, write_json
+from .output import harmless, note, write, write_json
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from ..runs.assistant import Assistant
-    from ..runs.journal import Checkpoint, Run
     from ..runs.runner import TurnResult, TurnRunner
 
 runs_app = typer.Typer(no_args_is_help=True)
@@ -104,13 +105,19 @@ def resume(
         bool, typer.Option("--failed", help="Every run that failed, such as while a model was away.")
     ] = False,
     owner: Annotated[
-        str, typer.Option("--owner", help="The name of the process whose runs are taken over after it died.")
-    ] = "local",
+        str | None,
+        typer.Option(
+            "--owner",
+            metavar="NAME",
+            help="Take over at once what the process of this name had, which died; TurnRunner's is 'local' by itself.",
+        ),
+    ] = None,
     db: Database = "",
 ) -> None:
     """Carry a run on from its last checkpoint, or every run that was left and waits for nobody.
 
-    A run whose worker was seen within the last half minute is left to it.
+    A run whose process was seen within the last half minute is left to it. One that stops again is told, and keeps
+    none of the others from going on.
 
     Example: [bold]onfile runs resume --assistant shop.agent:assistant run_01KGENV700JV36Q7GS2BKFWKJD[/]
     """
@@ -195,26 +202,30 @@ def load_assistant(path: str) -> "Assistant":
 
 
 async def _list(db: str, status: str | None, *, limit: int, as_json: bool) -> None:
+    from ..runs.journal import RunStatus
     from ..runs.sql import SqlJournal
+    from .run_page import run_as_json, write_line
 
+    known: RunStatus | None = next((one for one in get_args(RunStatus) if one == status), None)
+    if known is None and status is not None:
+        msg = f"no run is ever {harmless(status)}; --status takes one of {', '.join(get_args(RunStatus))}"
+        raise Failure(msg)
     async with opened(db) as provider:
         journal = SqlJournal(provider.engine)
         await journal.setup()
-        runs: list[Run] = list(await journal.runs(status=status, limit=limit))  # pyright: ignore[reportArgumentType]  # any other word matches no run
+        runs = list(await journal.runs(status=known, limit=limit))
     if as_json:
-        return write_json([_json(run) for run in runs])
+        return write_json([run_as_json(run) for run in runs])
     if not runs:
         note("no runs")
     for run in runs:
-        holds = f", waits for {run.waits_for}" if run.waits_for else ""
-        holds = f", carried by {run.owner}" if run.owner else holds
-        write(f"{run.id}  {run.created_at[:19]}  {run.status}{holds}  {run.ctx.actor.id}: {_short(run.text)}\n")
+        write_line(run)
     return None
 
 
 async def _show(db: str, run_id: str, *, as_json: bool) -> None:
-    from ..runs.account import account_of
     from ..runs.sql import SqlJournal
+    from .run_page import run_as_json, write_page
 
     async with opened(db) as provider:
         journal = SqlJournal(provider.engine)
@@ -222,26 +233,9 @@ async def _show(db: str, run_id: str, *, as_json: bool) -> None:
         run, checkpoints = await journal.get(run_id), await journal.checkpoints(run_id)
     if run is None:
         raise _unknown(run_id)
-    account = account_of(checkpoints)
     if as_json:
-        kept = [{"position": one.position, "name": one.name, "value": one.value} for one in checkpoints]
-        told = {"prompt": account.prompt.text, "why": list(account.reasons), "tools": list(account.tools)}
-        return write_json(_json(run) | told | {"journal": kept})
-    page = console()
-    page.print(f"{run.id}: {run.status}" + (f", waits for {run.waits_for}" if run.waits_for else ""), style="bold")
-    page.print(f"{run.ctx.actor.id} said: {run.text}")
-    if run.output:
-        page.print(f"The assistant said: {run.output['text']}")
-    page.print("\nJournal", style="bold")
-    for one in checkpoints:
-        page.print(f"{one.position:>3}  {one.name}  {_summary(one)}".rstrip())
-    page.print("\nWhat was in the prompt", style="bold")
-    page.print(account.prompt.text or "(nothing)")
-    page.print("\nWhy", style="bold")
-    for reason in account.reasons:
-        page.print(f"- {reason}")
-    page.print(f"- On offer: {', '.join(account.tools) or 'no tools'}.")
-    return None
+        return write_json(run_as_json(run, checkpoints))
+    return write_page(run, checkpoints)
 
 
 async def _decide(db: str, run_id: str, *, approved: bool, reason: str) -> None:
@@ -255,8 +249,13 @@ async def _decide(db: str, run_id: str, *, approved: bool, reason: str) -> None:
         if run is None:
             raise _unknown(run_id)
         pending = pending_call(run, await journal.checkpoints(run_id))
-        if pending is None or pending.kind != "approval":
+        if pending is None:
             msg = f"run {run_id} waits for no approval; it is {run.status}"
+            raise Failure(msg)
+        if pending.kind != "approval":
+            msg = (
+                f"run {run_id} waits for answers, not for an approval; 'onfile runs show {run_id}' tells the questions"
+            )
             raise Failure(msg)
         answer = {"approved": approved, "reason": reason}
         if not await journal.signal(run_id, f"approval:{pending.tool_call_id}", answer):
@@ -281,7 +280,8 @@ async def _cancel(db: str, run_id: str) -> None:
     note(f"cancelled: run {run_id}")
 
 
-async def _resume(db: str, run_id: str | None, *, assistant: "Assistant", owner: str, failed: bool) -> None:
+async def _resume(db: str, run_id: str | None, *, assistant: "Assistant", owner: str | None, failed: bool) -> None:
+    from ..ids import new_id
     from ..runs.runner import TurnRunner
     from ..runs.sql import SqlJournal
     from .workers import engine_of
@@ -289,64 +289,52 @@ async def _resume(db: str, run_id: str | None, *, assistant: "Assistant", owner:
     async with opened(db) as provider:
         journal = SqlJournal(engine_of(assistant, provider.engine))
         await journal.setup()
-        runner = TurnRunner(assistant, journal, owner=owner)
-        results: list[TurnResult]
+        # Under a name that no process has, or a living one's runs would be taken for its own.
+        runner = TurnRunner(assistant, journal, owner=owner or new_id("resume_"))
         if run_id is not None:
-            results = [await _resumed(runner, run_id)]
+            stopped = [await _carried(run_id, _resumed(runner, run_id), alone=True)]
         elif failed:
-            results = [await _resumed(runner, run.id) for run in await journal.runs(status="failed", limit=1000)]
+            runs = await journal.runs(status="failed", limit=1000)
+            stopped = [await _carried(run.id, _resumed(runner, run.id)) for run in runs]
         else:
-            results = await runner.recover()
-    for result in results:
-        waits = f", waits for {result.pending.kind} of {result.pending.tool}" if result.pending else ""
-        note(f"{result.run_id}: {result.status}{waits}")
-        if result.text:
-            write(result.text + "\n")
-    if not results:
+            stopped = await _left(runner)
+    if not stopped:
         note("no run was left to carry on")
+    if any(stopped):
+        raise typer.Exit(1)
+
+
+async def _left(runner: "TurnRunner") -> list[bool]:
+    """Carry on every run that nobody carries or waits for; answer of each whether it stopped."""
+    await runner.engine.disown(runner.owner)
+    stopped: list[bool] = []
+    while (journal := await runner.engine.claim_next(owner=runner.owner, lost_after=runner.lost_after)) is not None:
+        stopped.append(await _carried(journal.run_id, runner.carry_on(journal)))
+    return stopped
 
 
 async def _resumed(runner: "TurnRunner", run_id: str) -> "TurnResult":
     result = await runner.result(run_id)
-    if result.status in ("waiting", "done"):
-        return result
-    # Not from an owner who was seen: a worker's run is not taken out of its hands by mistake.
-    return await runner.carry_on(await runner.engine.claim(run_id, owner=runner.owner, lost_after=runner.lost_after))
+    return result if result.status in ("waiting", "done") else await runner.resume(run_id)
 
 
-def _summary(checkpoint: "Checkpoint") -> str:
-    """Answer what is worth a glance, in a few words."""
-    value: Any = checkpoint.value
-    head = checkpoint.name.split(":")[0]
-    if head == "tool":
-        return _short(value["message"])
-    if checkpoint.name.startswith("persist:toolcall:"):
-        return f"{value['tool']} ({value['kind']})"
-    if head == "approval":
-        return "approved" if value["approved"] else "rejected"
-    if checkpoint.name == "run:prompt-stages":
-        return ", ".join(value["stages"])
-    return ""
+async def _carried(run_id: str, turn: "Awaitable[TurnResult]", *, alone: bool = False) -> bool:
+    """Tell how far a turn got; True where something stopped it, which keeps none of the others from going on."""
+    from ..console.words import failure_words
+    from ..errors import OnfileError
 
-
-def _json(run: "Run") -> dict[str, Any]:
-    return {
-        "id": run.id,
-        "status": run.status,
-        "waitsFor": run.waits_for,
-        "actor": run.ctx.actor.id,
-        "threadId": run.ctx.thread_id,
-        "text": run.text,
-        "output": run.output,
-        "error": run.error,
-        "createdAt": run.created_at,
-        "updatedAt": run.updated_at,
-    }
-
-
-def _short(text: str, limit: int = 80) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+    try:
+        result = await turn
+    except Exception as error:  # whatever a model raises: the run is kept
+        if os.environ.get("ONFILE_DEBUG") or (alone and isinstance(error, OnfileError)):
+            raise
+        note(harmless(f"{run_id}: stopped. {failure_words(error)}; the run is kept and can be resumed"))
+        return True
+    waits = f", waits for {result.pending.kind} of {result.pending.tool}" if result.pending else ""
+    note(harmless(f"{result.run_id}: {result.status}{waits}"))
+    if result.text:
+        write(harmless(result.text) + "\n")
+    return False
 
 
 def _unknown(run_id: str) -> Failure:
