@@ -93,6 +93,64 @@ def test_the_doctor_finds_missing_tables_and_makes_none(onfile):
     assert sqlite3.connect("empty.db").execute("SELECT name FROM sqlite_master").fetchall() == []
 
 
+def test_the_doctor_finds_a_column_missing_that_it_would_have_asked_for(onfile, on_file):
+    db = on_file(fact())
+    onfile("db", "upgrade", "--db", db)
+    with sqlite3.connect(db) as conn:
+        conn.execute("DROP INDEX ix_agent_memory_expires_at")
+        conn.execute("ALTER TABLE agent_memory DROP COLUMN expires_at")
+
+    ended = onfile("db", "doctor", "--db", db)
+    as_json = onfile("db", "doctor", "--db", db, "--json")
+
+    assert (ended.code, ended.err) == (1, "")
+    assert "! the tables differ from their definitions in 2 places: 'onfile db check' names them" in ended.out
+    assert [finding["needs_action"] for finding in as_json.json["findings"]] == [True]
+
+
+def test_what_a_newer_version_upgraded_is_not_to_be_upgraded_by_this_one(onfile, on_file):
+    db = on_file(fact())
+    onfile("db", "upgrade", "--db", db)
+    with sqlite3.connect(db) as conn:
+        conn.execute("UPDATE onfile_version SET version_num = '9999'")
+
+    doctor, check = onfile("db", "doctor", "--db", db), onfile("db", "check", "--db", db)
+
+    assert "! a newer version of onfile has upgraded this database: install that version" in doctor.out
+    assert "install that version" in check.err
+    assert "onfile db upgrade" not in doctor.out + check.err
+    assert (doctor.code, check.code) == (1, 1)
+
+
+@pytest.mark.parametrize("command", [["db", "doctor"], ["db", "sweep"], ["db", "vacuum"], ["list"]], ids=str)
+def test_a_damaged_file_is_told_as_damaged(onfile, on_file, tmp_path, command):
+    db = on_file(*(fact(f"key {number}", "x" * 200) for number in range(100)))
+    file = tmp_path / db
+    content = bytearray(file.read_bytes())
+    for start in range(4096, len(content), 4096):
+        content[start : start + 100] = b"\xff" * 100
+    file.write_bytes(content)
+
+    ended = onfile(*command, "--db", db)
+
+    assert ended.code == 2
+    assert "damaged" in ended.err
+    assert "back-up" in ended.err
+
+
+def test_a_vacuum_tells_who_is_in_its_way(onfile, on_file, monkeypatch):
+    db = on_file(fact())
+    monkeypatch.setattr("onfile.stores.dialects.BUSY_MS", 100)
+    other = sqlite3.connect(db)
+    other.execute("BEGIN IMMEDIATE")
+
+    ended = onfile("db", "vacuum", "--db", db)
+    other.close()
+
+    assert ended.code == 2
+    assert "another process keeps it locked" in ended.err
+
+
 def test_the_doctor_takes_the_blocks_own_ceiling_for_pins(onfile, on_file):
     db = on_file(*(fact(f"pin {number}", pinned=True, scope="tenant:acme") for number in range(3)))
     onfile("db", "upgrade", "--db", db)

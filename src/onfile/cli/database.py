@@ -159,6 +159,8 @@ async def _driver_threads_ended() -> None:
 _SAID = {
     "unable to open database file": "it or its folder does not exist, or may not be read and written",
     "file is not a database": "that file is no SQLite database",
+    "disk image is malformed": "the file is damaged; put a back-up in its place",
+    "is locked": "another process keeps it locked; look for one that keeps a transaction open",
     "readonly database": "the file may not be written to",
     "password authentication failed": "it refuses the user or the password",
     "no password supplied": "it asks for a password",

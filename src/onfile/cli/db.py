@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from .doctor import PENDING, doctor, without
+from .doctor import doctor, of_revision, without
 from .failures import Failure
 from .loop import finish
 from .options import AsJson, Database, explained
@@ -77,8 +77,8 @@ def check(*, as_json: AsJson = False, db: Database = "") -> None:
     else:
         for difference in state.differences:
             write(f"{difference}\n")
-        if state.pending:
-            note(PENDING.do)
+        for finding in of_revision(state):
+            note(f"{finding.found}: {finding.do}")
         if not state.pending and not state.differences:
             write("the tables are as defined\n")
     if state.pending or state.differences:

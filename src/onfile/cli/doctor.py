@@ -55,7 +55,8 @@ def doctor(
     """
     model = embedder_named(embedder)
     health, state, missing = finish(_examine(db, max_memories, model))
-    findings = _findings(health, state, max_memories, model) if health is not None else [without(missing)]
+    findings = [without(missing)] if missing else _of_schema(state)
+    findings += _findings(health, max_memories, model) if health is not None else []
     if as_json:
         counts = asdict(health) if health is not None else {}
         write_json(counts | {"revision": state.current, "findings": [asdict(finding) for finding in findings]})
@@ -68,6 +69,9 @@ def doctor(
 async def _examine(
     db: str, max_memories: int, embedder: "Embedder | None"
 ) -> "tuple[Health | None, SchemaState, tuple[str, ...]]":
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from ..errors import StoreError
     from ..stores.administration import KEEP_RECEIPTS
     from ..stores.health import health_of, missing_tables
     from ..stores.migrate import state_of
@@ -78,16 +82,22 @@ async def _examine(
         state, missing = await state_of(provider.engine), await missing_tables(provider.engine)
         if missing:
             return None, state, missing
-        health = await health_of(
-            provider.engine,
-            now=now,
-            receipts_before=now - KEEP_RECEIPTS,
-            max_fact=LONG_FACT,
-            max_key=LONG_KEY,
-            max_memories=max_memories,
-            embedder=embedder,
-            row_level_security=provider.row_level_security,
-        )
+        try:
+            health = await health_of(
+                provider.engine,
+                now=now,
+                receipts_before=now - KEEP_RECEIPTS,
+                max_fact=LONG_FACT,
+                max_key=LONG_KEY,
+                max_memories=max_memories,
+                embedder=embedder,
+                row_level_security=provider.row_level_security,
+            )
+        except (StoreError, SQLAlchemyError):
+            # What is asked for may be the very column that is not there, and to say that is what we are for.
+            if not state.differences:
+                raise
+            health = None
         return health, state, ()
 
 
@@ -100,11 +110,19 @@ def without(missing: "Sequence[str]") -> Finding:
     )
 
 
+NEWER = Finding(
+    found="a newer version of onfile has upgraded this database", do="install that version", needs_action=True
+)
 PENDING = Finding(found="the schema is not marked as this version's", do="run 'onfile db upgrade'", needs_action=True)
 
 
-def _findings(health: "Health", state: "SchemaState", max_memories: int, embedder: "Embedder | None") -> list[Finding]:
-    findings = [PENDING] if state.pending else []
+def of_revision(state: "SchemaState") -> list[Finding]:
+    """Find that the schema is not this version's."""
+    return ([NEWER] if state.newer else [PENDING]) if state.pending else []
+
+
+def _of_schema(state: "SchemaState") -> list[Finding]:
+    findings = of_revision(state)
     if state.differences:
         findings.append(
             Finding(
@@ -113,7 +131,11 @@ def _findings(health: "Health", state: "SchemaState", max_memories: int, embedde
                 needs_action=True,
             )
         )
-    findings += _states(health)
+    return findings
+
+
+def _findings(health: "Health", max_memories: int, embedder: "Embedder | None") -> list[Finding]:
+    findings = _states(health)
     unindexed = health.without_vector if health.vectors or embedder is not None else 0
     lacks = "no vector, and others have one" if embedder is None else f"no vector of {embedder.model}"
     for count, noun, meaning, do, needs_action in (

@@ -7,6 +7,7 @@ from typing import Any
 from ..errors import OnfileError, WriteRefused
 
 NEEDED = frozenset({"typer", "rich", "platformdirs"})
+_OF_DATABASES = frozenset({"sqlalchemy", "sqlite3", "asyncpg", "psycopg", "asyncmy"})
 INSTALL = "the command needs a few packages more than the library: pip install 'onfile[cli]'"
 
 
@@ -29,7 +30,7 @@ def _words(error: Exception) -> str:
         return _usage(error, str(usage()))
     if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in NEEDED:
         return INSTALL
-    if type(error).__module__.startswith("sqlalchemy."):
+    if type(error).__module__.partition(".")[0] in _OF_DATABASES:
         # What passes a store: a connection that broke, a file that may not be written to.
         from .database import why_unusable
 

@@ -62,7 +62,7 @@ def _page(request: BrowseMemories, dialect: str) -> Select[*tuple[Any, ...]] | N
 
 
 def _beyond(first: Any, second: Any, a: Any, b: Any, *, descending: bool, dialect: str) -> ColumnElement[bool]:
-    """What comes after one place in the order, as each database finds it in the index without reading what is before."""
+    """What comes after a place in the order, as each database finds it in the index without reading what is before."""
     if dialect in {"mysql", "mariadb"}:  # these read a comparison of rows without their index, and this with it
         beyond, beyond_tie = (first < a, second < b) if descending else (first > a, second > b)
         return or_(beyond, and_(first == a, beyond_tie))

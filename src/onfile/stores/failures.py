@@ -66,6 +66,10 @@ def _failure(error: SQLAlchemyError) -> StoreError | None:
         )
     if is_locked(error):
         return locked()
+    if _is_damaged(error):
+        return StoreError(
+            "the database's file is damaged; put a back-up in its place, or what SQLite's `.recover` saves"
+        )
     if _is_withheld(error):
         return StoreError(
             "the database role may not do this; grant it what it needs, and let the owner of onfile's tables change "
@@ -88,6 +92,10 @@ def _not_set_up(error: StatementError) -> StoreError:
 
 def _is_withheld(error: StatementError) -> bool:
     return sqlstate(error) == _WITHHELD_STATE or (error.orig is not None and _code(error.orig) in _WITHHELD_CODES)
+
+
+def _is_damaged(error: StatementError) -> bool:
+    return str(error.orig) in {"database disk image is malformed", "file is not a database"}
 
 
 def _is_of_the_connection(error: OperationalError) -> bool:

@@ -40,6 +40,8 @@ class SchemaState:
     """The revision of this version of onfile."""
     differences: tuple[str, ...]
     """What its tables differ in from the definitions, by table and column."""
+    newer: bool = False
+    """Whether a newer version of onfile has upgraded it, so that `upgrade` refuses."""
 
     @property
     def pending(self) -> bool:
@@ -130,14 +132,18 @@ class _Revisions(MetaData):
 
 def _steps(scripts: ScriptDirectory, revision: str) -> Any:
     def steps(standing: Any, _: Any) -> Any:
-        known = {script.revision for script in scripts.walk_revisions()}
-        if not known.issuperset(_heads(standing)):
+        if _is_newer(scripts, standing):
             msg = "the database was upgraded by a newer version of onfile; install that version"
             raise StoreError(msg)
         # As Alembic's own command does.
         return scripts._upgrade_revs(revision, standing)  # pyright: ignore[reportPrivateUsage]  # it offers no other way
 
     return steps
+
+
+def _is_newer(scripts: ScriptDirectory, standing: Any) -> bool:
+    known = {script.revision for script in scripts.walk_revisions()}
+    return not known.issuperset(_heads(standing))
 
 
 def _heads(standing: Any) -> tuple[str, ...]:
@@ -156,12 +162,13 @@ def _state(conn: Connection) -> SchemaState:
     )
     both: Any = [metadata, journal_metadata]  # typed as one, though a sequence is documented
     found: list[Any] = compare_metadata(context, both)
-    head, current = _scripts().get_current_head() or "", context.get_current_revision()
+    scripts, current = _scripts(), context.get_current_revision()
+    head, newer = scripts.get_current_head() or "", _is_newer(scripts, current)
     if current != head:
         # Whole tables that the next upgrade makes are no difference yet.
         missing = {what[1].name for what in found if what[0] == "add_table"}
         found = [what for what in found if not (what[0] == "add_table" or _table_of(what) in missing)]
-    return SchemaState(current=current, head=head, differences=tuple(_named(one) for one in found))
+    return SchemaState(current=current, head=head, differences=tuple(_named(one) for one in found), newer=newer)
 
 
 def _table_of(difference: Any) -> str | None:
