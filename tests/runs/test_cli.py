@@ -25,7 +25,7 @@ from onfile.runs.runner import TurnRunner
 from onfile.runs.sql import SqlJournal
 from onfile.runs.tools import action_tool
 from onfile.stores import SqlMemoryProvider
-from tests.runs.script import CTX, Script, call
+from tests.runs.script import CTX, Script, call, remember
 
 SCRIPT = Script([[call("ship", order="o1")], "It is shipped."])
 
@@ -207,7 +207,7 @@ def test_the_prompt_is_shown_as_it_was_sent_and_nobodys_words_move_a_cursor(onfi
 
     shown = onfile("show", "r0")
     assert f"\n{hearing.base_prompt}\n" in shown
-    assert r"ana said: hello \x1b]0;mine\x07\u202e\ud800" in shown
+    assert r"ana said in thread t1: hello \x1b]0;mine\x07\u202e\ud800" in shown
     assert r"hello \x1b]0;mine\x07\u202e\ud800" in onfile("list")
     assert json.loads(onfile("show", "r0", "--json"))["text"] == "hello \x1b]0;mine\x07\u202e\ud800"
 
@@ -252,3 +252,35 @@ def test_a_living_process_that_never_told_its_name_keeps_its_runs(onfile, heard)
         onfile("resume", "r0", "--assistant", f"{__name__}:hearing")
 
     assert "Heard hello" in onfile("resume", "--owner", "local", "--assistant", f"{__name__}:hearing")
+
+
+def test_a_thread_is_deleted_with_its_ended_runs_once_somebody_is_sure(onfile, heard):
+    heard("hello")
+    assert "ana said in thread t1: hello" in onfile("show", "r0")
+
+    with pytest.raises(Failure, match="say --yes"):
+        onfile("delete-thread", "t1")
+    assert onfile("delete-thread", "t1", "--yes") == "deleted: 2 messages of thread t1, with its ended runs\n"
+
+    assert onfile("list") == "no runs\n"
+    with pytest.raises(Failure, match="there is no thread t1"):
+        onfile("delete-thread", "t1", "--yes")
+
+
+def test_a_run_whose_remembered_fact_was_forgotten_says_so(onfile, tmp_path):
+    async def remembered_and_forgotten() -> None:
+        provider = SqlMemoryProvider.from_url(f"sqlite:///{tmp_path}/onfile.db")
+        await provider.setup()
+        journal, memory = SqlJournal(provider.engine), Memory(provider)
+        await journal.setup()
+        noting = Assistant(model=Script([[remember()], "Noted."]).model(), memory=memory)
+        await TurnRunner(noting, journal).start("hello", ctx=CTX, run_id="r1")
+        [entry] = await memory.read_back(CTX)
+        await memory.forget(entry.id, CTX)
+        await provider.aclose()
+
+    asyncio.run(remembered_and_forgotten())
+
+    shown = onfile("show", "r1")
+    assert "- Calls of remember are erased from this journal in 3 places" in shown
+    assert "kilometres" not in shown

@@ -131,7 +131,9 @@ def forget(
         msg = "name the fact by its id, or say --all for everything at the actor's own scope"
         raise Failure(msg)
     if not yes:
-        _ask("Delete everything at this person's own scope for good?" if everything else "Delete this fact for good?")
+        make_sure(
+            "Delete everything at this person's own scope for good?" if everything else "Delete this fact for good?"
+        )
     if not id:
         _tell_count(finish(_forget_all(db, actor=actor)), as_json=as_json)
     else:
@@ -159,7 +161,7 @@ def erase(
     Example: [bold]onfile erase --scope tenant:acme --yes[/]
     """
     if not yes:
-        _ask("Delete everything at this scope for good?")
+        make_sure("Delete everything at this scope for good?")
     _tell_count(finish(_erase(db, scope)), as_json=as_json)
 
 
@@ -312,7 +314,12 @@ async def _pin(db: str, id: str, *, pinned: bool, as_json: bool) -> None:  # noq
         sys.stdout.write("pinned\n" if pinned else "unpinned\n")
 
 
-def _ask(question: str) -> None:
+def make_sure(question: str) -> None:
+    """Ask before something is deleted for good.
+
+    Raises:
+        Failure: It is not to be deleted, or nobody can be asked.
+    """
     stdin = cast("TextIO | None", sys.stdin)
     if stdin is None or not stdin.isatty():
         msg = "deleting cannot be undone; say --yes where nobody can be asked"

@@ -11,7 +11,7 @@ from .database import opened
 from .failures import Failure
 from .loop import finish
 from .options import AsJson, Database, explained
-from .output import harmless, note, write, write_json
+from .output import counted, harmless, note, write, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -95,6 +95,21 @@ def cancel(run: RunId, *, db: Database = "") -> None:
     finish(_cancel(db, run))
 
 
+def delete_thread(
+    thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread, as 'onfile runs show' names it.")],
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    db: Database = "",
+) -> None:
+    """Delete what was said in a thread, with its ended runs and their journals, for good; facts stay.
+
+    Forgetting a fact takes it out of every run, but not what people and the model said in their own words.
+
+    Example: [bold]onfile runs delete-thread thr_01KGENV700JV36Q7GS2BKFWKJD[/]
+    """
+    finish(_delete_thread(db, thread, yes=yes))
+
+
 def resume(
     assistant: AssistantPath,
     run: Annotated[
@@ -170,6 +185,7 @@ for _name, _command in (
     ("approve", approve),
     ("reject", reject),
     ("cancel", cancel),
+    ("delete-thread", delete_thread),
     ("resume", resume),
     ("worker", worker),
 ):
@@ -278,6 +294,23 @@ async def _cancel(db: str, run_id: str) -> None:
             msg = f"run {run_id} had ended before; it is {run.status}"
             raise Failure(msg)
     note(f"cancelled: run {run_id}")
+
+
+async def _delete_thread(db: str, thread: str, *, yes: bool) -> None:
+    from ..runs.sql import SqlJournal
+    from .facts import make_sure
+
+    async with opened(db) as provider:
+        journal = SqlJournal(provider.engine)
+        await journal.setup()
+        there = len(await journal.read_thread(thread))
+        if not there:
+            msg = f"there is no thread {harmless(thread)} in this database; 'onfile runs show' names a run's"
+            raise Failure(msg)
+        if not yes:
+            make_sure(f"Delete {counted(there, 'message')} with the runs of this thread that have ended?")
+        count = await journal.delete_thread(thread)
+    note(f"deleted: {counted(count, 'message')} of thread {harmless(thread)}, with its ended runs")
 
 
 async def _resume(db: str, run_id: str | None, *, assistant: "Assistant", owner: str | None, failed: bool) -> None:

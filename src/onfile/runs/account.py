@@ -35,6 +35,7 @@ def account_of(checkpoints: Sequence[Checkpoint]) -> RunAccount:
     )
     reasons = [f"The prompt's version is {start['prompt_hash'][:12]}."] if "prompt_hash" in start else []
     reasons += [*_history(kept.get("load:thread")), *_memory(digest)]
+    reasons += _calls(checkpoints)
     if found:
         reasons.append(
             f"Retrieval was asked once, with the user's own words, and gave {len(found['passages'])} passages."
@@ -51,6 +52,16 @@ def _history(kept: Json) -> list[str]:
         return []
     summary = ", which a summary stood for" if kept["summary"] else ""
     return [f"{len(kept['messages'])} earlier messages were read again and {kept['dropped']} were dropped{summary}."]
+
+
+def _calls(checkpoints: Sequence[Checkpoint]) -> list[str]:
+    values: list[Json] = [
+        one.value for one in checkpoints if one.name.startswith(("llm:", "persist:toolcall:", "tool:"))
+    ]
+    places = sum(value.get("erased", 0) for value in values)
+    if not places:
+        return []
+    return [f"Calls of remember are erased from this journal in {places} places; their facts were forgotten since."]
 
 
 def _memory(digest: Json) -> list[str]:

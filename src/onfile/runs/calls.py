@@ -19,7 +19,7 @@ from ..wire.redaction import FACTS, fact_mark
 from .assistant import Assistant
 from .journal import Journal, JournalError, Json, NewRun, ThreadEntry
 from .messages import call_result, calls_of, load_response
-from .tools import ToolContext, ToolKind, read_questions, settle_questions
+from .tools import OFFERED_BY_THE_LOOP, ToolContext, ToolKind, read_questions, settle_questions
 
 Outcome = Literal["success", "failed", "denied"]
 _CLOSED: dict[Outcome, str] = {
@@ -149,7 +149,12 @@ class CallRunner:
         offered = any(tool["name"] == call.tool for tool in self._stages.tools)
         tool = self._assistant.tool(call.tool)
         if not offered or tool is None:
-            known = ", ".join(one["name"] for one in self._stages.tools) or "none"
+            own = [
+                one
+                for one in self._stages.tools
+                if one["name"] in OFFERED_BY_THE_LOOP or self._assistant.tool(one["name"])
+            ]
+            known = ", ".join(one["name"] for one in own) or "none"
             return {"ok": False, "message": f"There is no such tool to call now. On offer: {known}."}
         context = ToolContext(ctx=self._run.ctx, run_id=self._run.id, tool_call_id=call.name)
 

@@ -179,7 +179,9 @@ class InlineJournal:
     async def delete_thread(self, thread_id: str) -> int:
         """Delete a thread's messages and its ended runs with their journals."""
         shelf = self._shelf
-        for run in [run for run in shelf.runs.values() if run.ctx.thread_id == thread_id and run.status in ENDED]:
+        ended = [run for run in shelf.runs.values() if run.status in ENDED]
+        # A turn outside any thread is a thread of its own.
+        for run in [run for run in ended if (run.ctx.thread_id or f"run:{run.id}") == thread_id]:
             del shelf.runs[run.id], shelf.journals[run.id]
         return len(shelf.threads.pop(thread_id, []))
 
