@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..stores.dialects import database_of
 from ..stores.journals import journal_metadata, redact_pending
+from ..stores.straight import Straight
 from ..text import keepable_token
 from . import statements
 from .journal import (
@@ -29,7 +30,6 @@ from .journal import (
     load_context,
 )
 from .sql_run import SqlRun, read_checkpoints, read_thread
-from .straight import Straight
 
 if TYPE_CHECKING:
     from sqlalchemy import Insert

@@ -12,6 +12,7 @@ from ..events import Event, emit
 from ..memory import Memory
 from ..stores.joined import HoldingProvider, JoiningProvider
 from ..stores.journals import postpone, redact_pending
+from ..stores.straight import Straight
 from ..text import keepable_token
 from ..wire.digests import load_digest
 from ..wire.redaction import Erasure, erasures_of, marks_in
@@ -29,7 +30,6 @@ from .journal import (
     encode,
     without,
 )
-from .straight import Straight
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
