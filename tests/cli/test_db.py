@@ -148,7 +148,7 @@ def test_a_vacuum_tells_who_is_in_its_way(onfile, on_file, monkeypatch):
     other.close()
 
     assert ended.code == 2
-    assert "another process keeps it locked" in ended.err
+    assert "locked by another process" in ended.err
 
 
 def test_the_doctor_takes_the_blocks_own_ceiling_for_pins(onfile, on_file):

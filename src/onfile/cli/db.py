@@ -1,7 +1,7 @@
 """`onfile db`: the schema's version, the database's state, and what an operator does about either."""
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 
     from ..stores import SqlMemoryProvider, SweepReport
     from ..stores.migrate import SchemaState
+
+
+Full = Annotated[
+    bool,
+    typer.Option(
+        "--full",
+        help="On PostgreSQL, write the tables anew, so that no byte of what was deleted stays in their files; "
+        "nobody can use them meanwhile. Example: onfile db vacuum --full",
+    ),
+]
 
 
 def add_to(application: typer.Typer) -> None:
@@ -100,12 +110,12 @@ def sql(*, db: Database = "") -> None:
     write(as_sql(f"{kind}://"))
 
 
-def vacuum(*, db: Database = "") -> None:
+def vacuum(*, full: Full = False, db: Database = "") -> None:
     """Give back the room of what was deleted: VACUUM and an empty log, or a server's own way on onfile's tables.
 
     Example: [bold]onfile db vacuum[/]
     """
-    finish(_vacuum(db))
+    finish(_vacuum(db, full=full))
     note("done")
 
 
@@ -153,11 +163,11 @@ async def _whole(db: str) -> "AsyncGenerator[SqlMemoryProvider]":
         yield provider
 
 
-async def _vacuum(db: str) -> None:
+async def _vacuum(db: str, *, full: bool) -> None:
     from ..stores.health import vacuum as give_back
 
     async with _whole(db) as provider:
-        await give_back(provider.engine)
+        await give_back(provider.engine, full=full)
 
 
 async def _sweep(db: str) -> "SweepReport":

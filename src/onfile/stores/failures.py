@@ -17,6 +17,7 @@ T = TypeVar("T")
 _NO_TABLE_STATES = {"42P01", "42S02"}
 _NO_SUCH_TABLE = 1146
 _WITHHELD_STATE = "42501"
+_HELD_STATE = "55P03"
 # No such database, no such role or none that may come in, a wrong password.
 _NOT_LET_IN_STATES = {"3D000", "28000", "28P01"}
 _WITHHELD_CODES = {1142, 1143}
@@ -66,6 +67,8 @@ def _failure(error: SQLAlchemyError) -> StoreError | None:
         )
     if is_locked(error):
         return locked()
+    if sqlstate(error) == _HELD_STATE:
+        return StoreError("another transaction kept a table of onfile's too long; look for one that is kept open")
     if _is_damaged(error):
         return StoreError(
             "the database's file is damaged; put a back-up in its place, or what SQLite's `.recover` saves"

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlalchemy import and_, case, func, inspect, literal_column, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from ..errors import StoreError
 from .dialects import database_of
+from .failures import spoken
 from .journals import pending_erasures_on
 from .managed import managed_tables
 from .row_security import row_security_of
@@ -17,7 +19,7 @@ from .transactions import EVERY_SCOPE
 from .vectors import VectorPlace, vector_state
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy.ext.asyncio import AsyncConnection
@@ -28,6 +30,13 @@ _m, _r = agent_memory.c, agent_memory_receipt.c
 _VARIABLES = (
     "SHOW VARIABLES WHERE Variable_name IN ('character_set_database', 'collation_database',"
     " 'innodb_flush_log_at_trx_commit', 'max_allowed_packet', 'sql_mode', 'transaction_isolation', 'tx_isolation')"
+)
+_LOCK_SECONDS = 30
+_MAINTAIN_SINCE = 170_000
+_WITHHELD = (
+    "SELECT c.relname, pg_get_userbyid(c.relowner) FROM unnest(CAST(:names AS text[])) AS n (name)"
+    " JOIN pg_class c ON c.oid = to_regclass(n.name) WHERE NOT pg_has_role(c.relowner, 'USAGE') AND NOT {maintained}"
+    " AND NOT (SELECT pg_has_role(d.datdba, 'USAGE') FROM pg_database d WHERE d.datname = current_database())"
 )
 _PRAGMAS = ("journal_mode", "secure_delete", "auto_vacuum", "freelist_count", "page_count")
 
@@ -139,19 +148,56 @@ def _without(place: VectorPlace, embedder: Embedder) -> Any:
     return place.count_without.params(of_model=embedder.model, of_dimensions=embedder.dimensions, after="")
 
 
-async def vacuum(engine: AsyncEngine) -> None:
-    """Give back the room of what was deleted, and with it the last traces of its bytes in the files."""
+async def vacuum(engine: AsyncEngine, *, full: bool = False) -> None:
+    """Give back the room of what was deleted, and with it the last traces of its bytes in the files.
+
+    Args:
+        engine: Of the database.
+        full: On PostgreSQL, write the tables anew. Without it the bytes of a deleted row stay in its page,
+            as room that nobody has used yet; with it nobody can read or write the tables meanwhile.
+
+    Raises:
+        StoreError: The role may not, or another transaction holds a table for half a minute.
+    """
+    await spoken(_vacuum(engine, full=full))
+
+
+async def _vacuum(engine: AsyncEngine, *, full: bool) -> None:
     async with engine.connect() as conn:
         await conn.execution_options(isolation_level="AUTOCOMMIT")
         if engine.dialect.name == "sqlite":
             await conn.exec_driver_sql("VACUUM")
             await conn.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
             return
-        verb = "VACUUM" if engine.dialect.name == "postgresql" else "OPTIMIZE TABLE"
         standing = set(await conn.run_sync(lambda sync: inspect(sync).get_table_names()))
-        for name in managed_tables():
-            if name in standing:
-                await conn.exec_driver_sql(f"{verb} {name}")
+        names = [name for name in managed_tables() if name in standing]
+        if engine.dialect.name == "postgresql":
+            await _vacuum_postgresql(conn, names, full=full)
+            return
+        # A server waits a day for an open transaction, and everybody else then waits for us.
+        await conn.exec_driver_sql(f"SET SESSION lock_wait_timeout = {_LOCK_SECONDS}")
+        for name in names:
+            # What went wrong is a row of the answer, not an error.
+            said = (await conn.exec_driver_sql(f"OPTIMIZE TABLE {name}")).mappings().all()
+            for row in said:
+                if str(row["Msg_type"]).casefold() == "error":
+                    msg = f"the server did not rebuild the table {name}; look for a transaction that is kept open on it"
+                    raise StoreError(msg)
+
+
+async def _vacuum_postgresql(conn: AsyncConnection, names: Sequence[str], *, full: bool) -> None:
+    # PostgreSQL only warns of a table that a role may not vacuum, and passes over it.
+    version = int((await conn.execute(text("SHOW server_version_num"))).scalar_one())
+    maintained = "has_table_privilege(c.oid, 'MAINTAIN')" if version >= _MAINTAIN_SINCE else "false"
+    withheld = text(_WITHHELD.format(maintained=maintained))
+    foreign = (await conn.execute(withheld, {"names": list(names)})).first()
+    if foreign is not None:
+        msg = f"only the owner of the table {foreign[0]} may do this; connect as {foreign[1]}"
+        raise StoreError(msg)
+    await conn.exec_driver_sql(f"SET lock_timeout = '{_LOCK_SECONDS}s'")
+    for name in names:
+        await conn.exec_driver_sql(f"VACUUM {'(FULL) ' if full else ''}{name}")
+    await conn.exec_driver_sql("RESET lock_timeout")
 
 
 def _kind() -> Any:
