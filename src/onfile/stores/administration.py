@@ -19,6 +19,7 @@ from .erasures import at_scope, expired_by, with_id
 from .history import MemoryChange, MemoryDeletion, deletions_after, history_of
 from .restore import RestoreReport, put_back
 from .rows import StoredMemory, record_of, stored_of
+from .steps import carry_out
 from .transactions import EVERY_SCOPE
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class SqlAdministration:
         # Later than what was seen whatever the clock says: the date is the version.
         now = max(self._keeper.now(), standing.updated_at + _MICROSECOND)
         record = replace(standing, text=request.text, origin=request.origin, updated_at=now)
-        await self._keeper.keep(transaction, standing, record)
+        await carry_out(transaction, self._keeper.keep(standing, record))
         return EditOutcome(status="edited", record=record)
 
     async def remove(self, *, id: str) -> bool:  # noqa: A002  # the record's own field name
@@ -162,7 +163,7 @@ class SqlAdministration:
             new = {"of_id": id, "new_expires_at": expires_at}
             if not (await transaction.conn.execute(statements.SET_EXPIRY, new)).rowcount:
                 return False
-            await after_row_set(transaction.conn, id)
+            await after_row_set(transaction, id)
             return True
 
         return await self._database.transact(work, scopes=EVERY_SCOPE)

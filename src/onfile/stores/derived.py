@@ -28,6 +28,7 @@ from sqlalchemy.dialects import mysql
 
 from . import halfvec
 from .schema import agent_memory, exact_text, metadata
+from .steps import Ask, carry_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from ..records import MemoryRecord
+    from .steps import Steps
+    from .transactions import Transaction
 
 KEPT_CHANGES = 1_000
 """How many of a scope's latest changes an index can catch up with; one further behind is built anew."""
@@ -94,28 +97,31 @@ _START = insert(agent_memory_revision)
 _REVISION = select(_r.revision).where(_r.scope == bindparam("at_scope"))
 _NOTE = insert(agent_memory_change)
 _PRUNE = delete(agent_memory_change).where(_c.scope == bindparam("at_scope"), _c.revision <= bindparam("up_to"))
+_DROP_VECTOR = delete(agent_memory_vector).where(_v.memory_id == bindparam("of_id"))
 _DROP_VECTORS = delete(agent_memory_vector).where(_v.memory_id.in_(bindparam("ids", expanding=True)))
-_DROP_HALFVECS = delete(halfvec.agent_memory_halfvec).where(
-    halfvec.agent_memory_halfvec.c.memory_id.in_(bindparam("ids", expanding=True))
-)
+_h = halfvec.agent_memory_halfvec.c
+_DROP_HALFVEC = delete(halfvec.agent_memory_halfvec).where(_h.memory_id == bindparam("of_id"))
+_DROP_HALFVECS = delete(halfvec.agent_memory_halfvec).where(_h.memory_id.in_(bindparam("ids", expanding=True)))
 _SCOPE_OF = select(agent_memory.c.scope).where(agent_memory.c.id == bindparam("of_id"))
 
 
-async def after_text_written(conn: AsyncConnection, records: Sequence[MemoryRecord]) -> None:
+def text_written(records: Sequence[MemoryRecord]) -> Steps[None]:
     """Note new texts, within the transaction that wrote them. Their vectors come after it."""
-    await note_changes(conn, [(record.id, record.scope) for record in records])
+    yield from changes([(record.id, record.scope) for record in records])
 
 
-async def after_text_replaced(conn: AsyncConnection, record: MemoryRecord) -> None:
+def text_replaced(record: MemoryRecord) -> Steps[None]:
     """Remove what was derived from the text that a record had, and note its new one."""
-    await drop_vectors(conn, [record.id])
-    await note_changes(conn, [(record.id, record.scope)])
+    # The bytes first, as in `drop_vectors`.
+    yield Ask(statement=_DROP_VECTOR, values={"of_id": record.id})
+    yield Ask(statement=_DROP_HALFVEC, values={"of_id": record.id}, only_if=halfvec.stands)
+    yield from changes([(record.id, record.scope)])
 
 
-async def after_text_removed(conn: AsyncConnection, places: Sequence[tuple[str, str]]) -> None:
+async def after_text_removed(transaction: Transaction, places: Sequence[tuple[str, str]]) -> None:
     """Remove all that was derived from some records' texts, given as (id, scope), with the records."""
-    await drop_vectors(conn, [id_ for id_, _ in places])
-    await note_changes(conn, places)
+    await drop_vectors(transaction.conn, [id_ for id_, _ in places])
+    await note_changes(transaction, places)
 
 
 async def drop_vectors(conn: AsyncConnection, ids: Sequence[str]) -> None:
@@ -126,13 +132,18 @@ async def drop_vectors(conn: AsyncConnection, ids: Sequence[str]) -> None:
         await conn.execute(_DROP_HALFVECS, {"ids": ids})
 
 
-async def after_row_set(conn: AsyncConnection, id_: str) -> None:
+async def after_row_set(transaction: Transaction, id_: str) -> None:
     """Note that something other than a record's text was set: its pin, or when it expires."""
-    scope = (await conn.execute(_SCOPE_OF, {"of_id": id_})).scalar_one()
-    await note_changes(conn, [(id_, scope)])
+    scope = (await transaction.conn.execute(_SCOPE_OF, {"of_id": id_})).scalar_one()
+    await note_changes(transaction, [(id_, scope)])
 
 
-async def note_changes(conn: AsyncConnection, places: Iterable[tuple[str, str]]) -> None:
+async def note_changes(transaction: Transaction, places: Iterable[tuple[str, str]]) -> None:
+    """Do what `changes` says, within a transaction that is under way."""
+    await carry_out(transaction, changes(places))
+
+
+def changes(places: Iterable[tuple[str, str]]) -> Steps[None]:
     """Count up the scopes' revisions and note which record each is about, given as (id, scope).
 
     Scopes in their order, so that two transactions over the same ones cannot block each other.
@@ -140,15 +151,24 @@ async def note_changes(conn: AsyncConnection, places: Iterable[tuple[str, str]])
     by_scope = sorted(places, key=lambda place: place[1])
     for scope, group in groupby(by_scope, key=lambda place: place[1]):
         ids = [id_ for id_, _ in group]
-        counted = await conn.execute(_COUNT_UP, {"at_scope": scope, "steps": len(ids)})
-        if not counted.rowcount:
+        counted = yield Ask(statement=_COUNT_UP, values={"at_scope": scope, "steps": len(ids)})
+        if not counted.count:
             # Two first writers at once: one of them fails here, and is run again from its start.
-            await conn.execute(_START, {"scope": scope, "revision": len(ids)})
-        revision = (await conn.execute(_REVISION, {"at_scope": scope})).scalar_one()
+            yield Ask(statement=_START, values={"scope": scope, "revision": len(ids)})
+        answer = yield Ask(statement=_REVISION, values={"at_scope": scope})
+        [(revision,)] = answer.rows
         first = revision - len(ids) + 1
-        await conn.execute(
-            _NOTE,
-            [{"scope": scope, "revision": first + i, "memory_id": id_} for i, id_ in enumerate(ids)],
-        )
-        if revision // _PRUNED_EVERY != (first - 1) // _PRUNED_EVERY:
-            await conn.execute(_PRUNE, {"at_scope": scope, "up_to": revision - KEPT_CHANGES})
+        notes = [{"scope": scope, "revision": first + i, "memory_id": id_} for i, id_ in enumerate(ids)]
+        yield Ask(statement=_NOTE, values=notes if len(notes) > 1 else notes[0])
+        if is_to_prune(revision, first):
+            yield from pruning(scope, revision)
+
+
+def is_to_prune(last: int, first: int | None = None) -> bool:
+    """Tell whether the changes of some revisions are reason enough to drop old ones."""
+    return last // _PRUNED_EVERY != ((first or last) - 1) // _PRUNED_EVERY
+
+
+def pruning(scope: str, revision: int) -> Steps[None]:
+    """Drop the changes that no index is to catch up with any more."""
+    yield Ask(statement=_PRUNE, values={"at_scope": scope, "up_to": revision - KEPT_CHANGES})

@@ -214,7 +214,7 @@ class Embedding:
                 for one, blob in fresh.items()
             ]
             await conn.execute(place.keep, rows)
-            await note_changes(conn, [(one.id, one.scope) for one in fresh])
+            await note_changes(transaction, [(one.id, one.scope) for one in fresh])
 
         await self._database.transact(work, scopes=list({one.scope for one in texts}))
 

@@ -58,7 +58,7 @@ async def _erase(
     # Before the rows: where row-level security holds us to scopes, a history is in sight by its row.
     await ledger.deleted(conn, ids, deletion, at=now)
     await conn.execute(delete(agent_memory).where(_IDS.in_(ids)))
-    await after_text_removed(conn, [(record.id, record.scope) for record in records])
+    await after_text_removed(transaction, [(record.id, record.scope) for record in records])
     transaction.removed_text = transaction.deleted_fact = True
 
 

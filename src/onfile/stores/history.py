@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from sqlalchemy import BigInteger, Column, Index, Integer, String, Table, bindparam, delete, insert, select
 
 from .schema import exact_text, long_text, metadata, utc_time
+from .steps import Ask
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from ..records import Author, MemoryRecord
+    from .steps import Steps
 
 Change = Literal["written", "replaced", "pinned", "unpinned"]
 Deletion = Literal["forgotten", "erased", "removed", "expired"]
@@ -112,7 +114,7 @@ class Ledger:
     history: bool = False
     audit: bool = False
 
-    async def changed(self, conn: AsyncConnection, record: MemoryRecord, change: Change, *, at: datetime) -> None:
+    def changed(self, record: MemoryRecord, change: Change, *, at: datetime) -> Steps[None]:
         """Write down that a record was written, replaced, pinned or unpinned."""
         if not self.history:
             return
@@ -127,7 +129,7 @@ class Ledger:
             "origin_actor_ref": origin.actor_ref,
             "changed_at": at,
         }
-        await conn.execute(NOTE, row)
+        yield Ask(statement=NOTE, values=row)
 
     async def deleted(self, conn: AsyncConnection, ids: Sequence[str], deletion: Deletion, *, at: datetime) -> None:
         """Erase the records' history and, if asked for, write down that they were deleted."""

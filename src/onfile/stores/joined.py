@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from .gaps import fill
 from .sight import see
+from .steps import carry_out
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
-    from sqlalchemy import MetaData
+    from sqlalchemy import Executable, MetaData
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from ..provider import MemoryProvider
+    from .steps import Steps
     from .transactions import Scopes, Transaction
 
 T = TypeVar("T")
@@ -75,6 +77,25 @@ class JoinedDatabase:
         if self._row_level_security:
             await see(self._transaction.conn, scopes)
         return await work(self._transaction)
+
+    @property
+    def one_trip(self) -> bool:
+        """Whether one statement can do what takes several elsewhere: on PostgreSQL, where nobody holds it to scopes."""
+        return self._transaction.conn.dialect.name == "postgresql" and not self._row_level_security
+
+    async def change_at_once(
+        self, statement: Executable, values: Mapping[str, Any], *, scopes: Scopes = ()
+    ) -> Sequence[Sequence[Any]] | None:
+        """Run one statement as a part of the transaction, and answer its rows."""
+
+        async def work(transaction: Transaction) -> Sequence[Sequence[Any]]:
+            return (await transaction.conn.execute(statement, values)).all()
+
+        return await self.transact(work, scopes=scopes)
+
+    async def play(self, steps: Callable[[], Steps[T]], *, scopes: Scopes = ()) -> T:
+        """Run the steps as a part of the transaction."""
+        return await self.transact(lambda transaction: carry_out(transaction, steps()), scopes=scopes)
 
     async def create(self, metadata: MetaData) -> None:
         """Make what is missing of the tables, with the transaction."""

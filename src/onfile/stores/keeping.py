@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from . import statements
-from .derived import after_text_replaced, after_text_written
+from .derived import text_replaced, text_written
 from .erasures import erase_where
 from .rows import row_of
+from .steps import Ask
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from ..records import MemoryRecord
     from .history import Deletion, Ledger
+    from .steps import Steps
     from .transactions import Transaction
 
 
@@ -45,21 +47,19 @@ class Keeper:
             raise ValueError(msg)
         return now.astimezone(UTC)
 
-    async def keep(self, transaction: Transaction, standing: MemoryRecord | None, record: MemoryRecord) -> None:
+    def keep(self, standing: MemoryRecord | None, record: MemoryRecord) -> Steps[None]:
         """Insert a record, or put its new text in place of what stood."""
-        conn, row = transaction.conn, row_of(record, created_at=record.updated_at)
+        row = row_of(record, created_at=record.updated_at)
         if standing is None:
-            await conn.execute(statements.KEEP, row)
-            await after_text_written(conn, [record])
+            yield Ask(statement=statements.KEEP, values=row)
+            yield from text_written([record])
         else:
             new = {f"new_{name}": value for name, value in row.items()}
-            await conn.execute(
-                statements.REPLACE_TEXT, {"of_id": record.id, **{name: new[name] for name in statements.REPLACED}}
-            )
-            await after_text_replaced(conn, record)
-            transaction.removed_text = True
+            values = {"of_id": record.id, **{name: new[name] for name in statements.REPLACED}}
+            yield Ask(statement=statements.REPLACE_TEXT, values=values, removes_text=True)
+            yield from text_replaced(record)
         change = "written" if standing is None else "replaced"
-        await self.ledger.changed(conn, record, change, at=record.updated_at)
+        yield from self.ledger.changed(record, change, at=record.updated_at)
 
     async def erase(self, transaction: Transaction, condition: ColumnElement[bool], deletion: Deletion) -> int:
         """Delete the rows that meet the condition, with all that was made of them, and count them."""

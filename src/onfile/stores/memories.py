@@ -8,10 +8,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar
 
 from ..errors import WriteRefused
-from ..ids import new_id
 from ..scopes import actor_scope, check_actor
 from ..text import keepable_token
-from ..writes import Step, forgotten_since, judge_write, key_identity, receipt_digest, why_unkeepable
+from ..writes import why_unkeepable
 from . import halfvec, row_security, statements
 from .administration import SqlAdministration
 from .derived import after_row_set
@@ -21,10 +20,12 @@ from .erasures import with_id
 from .history import Ledger
 from .joined import JoinedDatabase
 from .keeping import Keeper, utc_now
-from .rows import reader_for, record_of, stored_of
+from .rows import reader_for, record_of
 from .schema import metadata
 from .search import ExplainedKey, Search
+from .steps import carry_out
 from .transactions import EVERY_SCOPE
+from .writing import write
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
@@ -185,51 +186,13 @@ class SqlMemoryProvider(SqlAdministration):
         reason = why_unkeepable(scope=request.scope, key=request.key, text=request.text, origin=request.origin)
         if reason is not None:
             raise WriteRefused(reason)
-        step = await self._database.transact(
-            lambda transaction: self._write(transaction, request), scopes=[request.scope]
-        )
+        step = await write(self._database, request, keeper=self._keeper)
         if request.report is not None:
             request.report.unchanged = step.unchanged
             request.report.replaced = step.replaced
         if not step.unchanged:
             await self._embedding.keep(step.record)
         return step.record
-
-    async def _write(self, transaction: Transaction, request: StoreMemory) -> Step:
-        conn = transaction.conn
-        at = {"at_scope": request.scope, "at_identity": key_identity(request.key)}
-        digest, retried = None, False
-        if request.idempotency_key is not None:
-            digest = receipt_digest(
-                idempotency_key=request.idempotency_key, scope=request.scope, identity=at["at_identity"]
-            )
-            # Before the standing row, never after it: a server shows each statement what is committed
-            # by then, and a receipt without its row would look like a fact that was forgotten. A
-            # receipt that comes in between makes `SIGN` fail, and all of this is run again.
-            retried = (await conn.execute(statements.RECEIPT, {"of_digest": digest})).first() is not None
-        now = self._keeper.now()
-        standing = await self._standing(transaction, at, now)
-        if retried:
-            if standing is None:
-                raise WriteRefused(forgotten_since(scope=request.scope))
-            return Step(record=standing, unchanged=True)
-        step = judge_write(standing=standing, request=request, now=now, new_id=_id_at(now))
-        if digest is not None:
-            await conn.execute(statements.SIGN, {"digest": digest, "created_at": now})
-        if not step.unchanged:
-            await self._keeper.keep(transaction, standing, step.record)
-        return step
-
-    async def _standing(self, transaction: Transaction, at: dict[str, str], now: datetime) -> MemoryRecord | None:
-        row = (await transaction.conn.execute(statements.STANDING, at)).first()
-        if row is None:
-            return None
-        stored = stored_of(row)
-        if stored.expires_at is None or stored.expires_at > now:
-            return stored.record
-        # It is shown to nobody any more, so it stands in nobody's way either.
-        await self._keeper.erase(transaction, with_id(stored.record.id), "expired")
-        return None
 
     async def forget(self, request: ForgetMemory) -> bool:
         """Delete the record and all that was derived from it; False when there was none to delete.
@@ -256,10 +219,10 @@ class SqlMemoryProvider(SqlAdministration):
             changed = await transaction.conn.execute(statements.SET_PIN, {"of_id": id, "new_pinned": pinned})
             if not changed.rowcount:
                 return False
-            await after_row_set(transaction.conn, id)
+            await after_row_set(transaction, id)
             row = (await transaction.conn.execute(statements.BY_ID, {"of_id": id})).one()
             change = "pinned" if pinned else "unpinned"
-            await self._keeper.ledger.changed(transaction.conn, record_of(row), change, at=self._keeper.now())
+            await carry_out(transaction, self._keeper.ledger.changed(record_of(row), change, at=self._keeper.now()))
             return True
 
         return await self._database.transact(work, scopes=EVERY_SCOPE)
@@ -274,7 +237,3 @@ class SqlMemoryProvider(SqlAdministration):
         """Give every fact that lacks one its vector, yielding progress; call it again to go on after a failure."""
         async for progress in self._embedding.reindex():
             yield progress
-
-
-def _id_at(now: datetime) -> Callable[[], str]:
-    return lambda: new_id(now_ms=max(0, int(now.timestamp() * 1000)))

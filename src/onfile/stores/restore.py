@@ -9,8 +9,9 @@ from ..errors import OnfileError, WriteRefused
 from ..text import keepable_token
 from ..writes import key_identity, why_unkeepable
 from . import statements
-from .derived import after_text_removed, after_text_written
+from .derived import after_text_removed, text_written
 from .rows import row_of
+from .steps import carry_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -116,7 +117,7 @@ async def put_back(
         if removed:
             await ledger.replaced(transaction.conn, list(removed), gone, at=now)
         for memory in kept.values():
-            await ledger.changed(transaction.conn, memory.record, "written", at=now)
+            await carry_out(transaction, ledger.changed(memory.record, "written", at=now))
     if on_conflict == "stop" and conflicts:
         raise RestoreConflict(conflicts)
     return RestoreReport(inserted=inserted, replaced=replaced, skipped=len(conflicts) if on_conflict == "skip" else 0)
@@ -141,12 +142,12 @@ async def _look_up(conn: AsyncConnection, batch: Sequence[StoredMemory], held: _
 async def _apply(transaction: Transaction, removed: dict[str, str], kept: list[StoredMemory]) -> None:
     if removed:
         await transaction.conn.execute(statements.REMOVE, {"ids": list(removed)})
-        await after_text_removed(transaction.conn, list(removed.items()))
+        await after_text_removed(transaction, list(removed.items()))
         transaction.removed_text = True
     if kept:
         rows = [row_of(memory.record, created_at=memory.created_at, expires_at=memory.expires_at) for memory in kept]
         await transaction.conn.execute(statements.KEEP, rows)
-        await after_text_written(transaction.conn, [memory.record for memory in kept])
+        await carry_out(transaction, text_written([memory.record for memory in kept]))
 
 
 def _check(position: int, memory: StoredMemory) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -15,14 +15,17 @@ from .failures import is_lost_connection, is_lost_race, read_again, spoken
 from .gaps import fill
 from .row_security import guard_new_tables
 from .sight import LOCK_SETUP, SEE_EVERYTHING, SETUP_LOCK, see
+from .steps import carry_out
+from .straight import Straight
 from .transactions import Transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from sqlalchemy import MetaData
+    from sqlalchemy import Executable, MetaData
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+    from .steps import Steps
     from .transactions import Scopes
 
 T = TypeVar("T")
@@ -43,6 +46,7 @@ class ServerDatabase:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
+        self._straight = Straight(engine)
         self._crowd = Crowd(_READS_AT_ONCE)
 
     async def read(self, work: Callable[[AsyncConnection], Awaitable[T]], *, scopes: Scopes = ()) -> T:
@@ -60,6 +64,22 @@ class ServerDatabase:
         """Run the work as one transaction, from the start again where another writer got in between."""
         del scopes
         return await spoken(self._transact(work))
+
+    @property
+    def one_trip(self) -> bool:
+        """Whether one statement can do here what takes several elsewhere."""
+        return False
+
+    async def change_at_once(
+        self, statement: Executable, values: Mapping[str, Any], *, scopes: Scopes = ()
+    ) -> Sequence[Sequence[Any]] | None:
+        """Run one statement as a transaction by itself, without BEGIN and COMMIT."""
+        del scopes
+        return await self._straight.change_for_rows(statement, values)
+
+    async def play(self, steps: Callable[[], Steps[T]], *, scopes: Scopes = ()) -> T:
+        """Run the steps as one transaction, from the start again where another writer got in between."""
+        return await self.transact(lambda transaction: carry_out(transaction, steps()), scopes=scopes)
 
     async def _transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         attempt, done, reconnected = 0, False, False
@@ -106,6 +126,11 @@ class PostgresDatabase(ServerDatabase):
     def __init__(self, engine: AsyncEngine, *, row_level_security: bool = False) -> None:
         super().__init__(engine)
         self._row_level_security = row_level_security
+
+    @property
+    def one_trip(self) -> bool:
+        """Whether one statement can do what takes several elsewhere: not where the scopes must be set before it."""
+        return self._straight.saves and not self._row_level_security
 
     async def read(self, work: Callable[[AsyncConnection], Awaitable[T]], *, scopes: Scopes = ()) -> T:
         """Run the work on a connection of its own, held to the scopes, and hand the connection back."""

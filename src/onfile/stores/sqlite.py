@@ -17,15 +17,18 @@ from sqlalchemy.pool import StaticPool
 from .crowd import Crowd
 from .failures import is_locked, locked, spoken
 from .gaps import fill
+from .in_one_go import OUTSIDE, READ_PRAGMAS, begin_script, can_go, go, put_back_script
 from .managed import managed_tables
+from .steps import carry_out
 from .transactions import Transaction
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 
-    from sqlalchemy import Engine, MetaData
+    from sqlalchemy import Engine, Executable, MetaData
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+    from .steps import Steps
     from .transactions import Scopes
 
 T = TypeVar("T")
@@ -37,7 +40,7 @@ BUSY_MS = 30_000
 """How long a writer waits for another process."""
 _SLICE_MS = 500
 # A checkpoint that waits for readers keeps writers out: a short wait where a fact was just deleted,
-# hardly any in the background, where there is always a next time.
+# hardly any where a text was replaced or in the background, where there is always a next time.
 _CHECKPOINT_MS = 100
 _BACKGROUND_CHECKPOINT_MS = 10
 _FIRST_RETRY_SECONDS = 0.1
@@ -47,24 +50,11 @@ _SETTLE_SECONDS = 2.0
 # A file of this size is written anew in a tenth of a second or two; a larger one is left to `onfile db vacuum`.
 _REWRITTEN_BYTES = 16 * 1024 * 1024
 
-_READ_PRAGMAS = (
-    "SELECT (SELECT foreign_keys FROM pragma_foreign_keys), (SELECT secure_delete FROM pragma_secure_delete),"
-    " (SELECT timeout FROM pragma_busy_timeout)"
-)
 _READ_FILE = (
     "SELECT (SELECT page_count FROM pragma_page_count) * (SELECT page_size FROM pragma_page_size),"
     " (SELECT json_group_array(name) FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'),"
     " (SELECT count(*) FROM sqlite_temp_master)"
 )
-# One hop to the driver's thread. SAVEPOINT opens a transaction where none is open, so that ROLLBACK
-# ends the empty deferred one of every kind of engine: the driver's own, a listener's "BEGIN", none
-# (AUTOCOMMIT). A deferred transaction could not wait for its turn to write: it would fail.
-_BEGIN = (
-    "SAVEPOINT onfile; ROLLBACK; PRAGMA foreign_keys=ON; PRAGMA secure_delete=ON;"
-    f" PRAGMA busy_timeout={_SLICE_MS}; BEGIN IMMEDIATE"
-)
-_SECURE_DELETE = {0: "OFF", 1: "ON", 2: "FAST"}
-
 # One per engine, not per provider: two providers on one engine share its connections.
 _turns: WeakKeyDictionary[Engine, asyncio.Lock] = WeakKeyDictionary()
 
@@ -127,12 +117,53 @@ class SqliteDatabase:
                     await self._clean(driver)
                 return result
 
+    @property
+    def one_trip(self) -> bool:
+        """Whether one statement can do here what takes several elsewhere."""
+        return False
+
+    async def change_at_once(
+        self, statement: Executable, values: Mapping[str, Any], *, scopes: Scopes = ()
+    ) -> Sequence[Sequence[Any]] | None:
+        """Leave it to a transaction."""
+        del statement, values, scopes
+        return None
+
+    async def play(self, steps: Callable[[], Steps[T]], *, scopes: Scopes = ()) -> T:
+        """Run the steps under the database's write lock, in one go."""
+        del scopes
+        async with self._turn:
+            caller = _Caller()
+            return await _to_its_end(spoken(self._play(steps, caller)), caller)
+
+    async def _play(self, steps: Callable[[], Steps[T]], caller: _Caller) -> T:
+        async with self._engine.connect() as conn:
+            driver = await _driver(conn)
+            if can_go(driver):
+                return await self._go(driver, steps, caller)
+        return await self._transact(lambda transaction: carry_out(transaction, steps()), caller)
+
+    async def _go(self, driver: Any, steps: Callable[[], Steps[T]], caller: _Caller) -> T:
+        deadline = time.monotonic() + BUSY_MS / 1000
+        while (outcome := await go(driver, self._engine.dialect, steps, busy_ms=_SLICE_MS)).locked:
+            if time.monotonic() > deadline:
+                raise locked()
+            if caller.is_gone:
+                raise asyncio.CancelledError
+        if outcome.removed_text:
+            if self._unclean:
+                self._clean_later()  # readers are in the way, and it is being seen to already
+            else:
+                async with _pragmas_put_back(driver):
+                    await self._clean(driver, busy_ms=_BACKGROUND_CHECKPOINT_MS)
+        return outcome.unwrap()
+
     async def _begin(self, driver: Any, caller: _Caller) -> None:
         """Wait for the database's write lock, in slices, as long as the caller does."""
         deadline = time.monotonic() + BUSY_MS / 1000
         while True:
             try:
-                await _run(driver, _BEGIN)
+                await _run(driver, begin_script(_SLICE_MS))
             except self._driver_error() as error:
                 if not is_locked(error):
                     raise
@@ -188,11 +219,11 @@ class SqliteDatabase:
                 return
             await asyncio.sleep(_FIRST_RETRY_SECONDS)
 
-    async def _clean(self, driver: Any) -> None:
+    async def _clean(self, driver: Any, *, busy_ms: int = _CHECKPOINT_MS) -> None:
         """Empty the log on a connection that has just committed; else see to it in the background."""
         self._unclean = True
         try:
-            await _run(driver, f"PRAGMA busy_timeout={_CHECKPOINT_MS}")
+            await _run(driver, f"PRAGMA busy_timeout={busy_ms}")
             await self._empty(driver)
         except self._driver_error() as error:
             if not is_locked(error):
@@ -241,7 +272,7 @@ class SqliteDatabase:
 async def _pragmas_put_back(driver: Any) -> AsyncGenerator[None]:
     """Give the connection back with the pragmas that its owner had set."""
     was_open, failed = driver.in_transaction, True
-    [(foreign_keys, secure_delete, busy_timeout)] = await _rows(driver, _READ_PRAGMAS)
+    [pragmas] = await _rows(driver, READ_PRAGMAS)
     try:
         yield
         failed = False
@@ -249,8 +280,7 @@ async def _pragmas_put_back(driver: Any) -> AsyncGenerator[None]:
         with contextlib.suppress(Exception):  # a connection that is gone has nothing to put back
             await _outside(
                 driver,
-                f"PRAGMA foreign_keys={foreign_keys}; PRAGMA secure_delete={_SECURE_DELETE[secure_delete]};"
-                f" PRAGMA busy_timeout={busy_timeout}",
+                put_back_script(pragmas),
                 # A connection that is still, or again, in a transaction after a commit is one that
                 # always is (PEP 249, since Python 3.12), and whose driver counts on that.
                 reopened=was_open if failed else driver.in_transaction,
@@ -264,7 +294,7 @@ async def _driver(conn: AsyncConnection) -> Any:
 async def _outside(driver: Any, script: str, *, reopened: bool) -> None:
     """Run a script outside any transaction: foreign_keys and journal_mode change nowhere else."""
     try:
-        await _run(driver, f"SAVEPOINT onfile; ROLLBACK; {script}")
+        await _run(driver, f"{OUTSIDE} {script}")
     finally:
         if reopened:
             await _run(driver, "BEGIN")

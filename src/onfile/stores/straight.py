@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy.exc import DBAPIError
 
-from ..stores.failures import is_lost_connection, is_lost_race, read_again, spoken
+from .failures import is_lost_connection, is_lost_race, read_again, spoken
 
 if TYPE_CHECKING:
-    from sqlalchemy import Executable, Row
+    from sqlalchemy import CursorResult, Executable, Row
     from sqlalchemy.ext.asyncio import AsyncEngine
+
+    Rows = Sequence[Row[*tuple[Any, ...]]]
+
+T = TypeVar("T")
 
 
 class Straight:
     """Runs single statements on a caller's engine without BEGIN and COMMIT around them.
 
-    Only where that saves trips: PostgreSQL, where also a checkpoint and its message are one statement.
+    Only where that saves trips: PostgreSQL, where what belongs together can be one statement.
     """
 
     def __init__(self, engine: AsyncEngine) -> None:
@@ -31,26 +35,31 @@ class Straight:
 
         Where another writer got in between, or the connection was dead; what is there already is not put there twice.
         """
+        return await self._attempt(statement, values, lambda result: result.rowcount)
 
-        async def changing() -> int | None:
-            async with self.engine.connect() as conn:
-                # SQLAlchemy puts the level back when the connection goes back.
-                await conn.execution_options(isolation_level="AUTOCOMMIT")
-                try:
-                    return (await conn.execute(statement, values)).rowcount
-                except DBAPIError as error:
-                    if is_lost_race(error) or is_lost_connection(error):
-                        return None
-                    raise
+    async def change_for_rows(self, statement: Executable, values: Mapping[str, Any]) -> Rows | None:
+        """Answer the rows of a statement that changes something, or None as `change` does."""
+        return await self._attempt(statement, values, lambda result: result.all())
 
-        return await spoken(changing())
-
-    async def rows(self, statement: Executable, values: Mapping[str, Any]) -> Sequence[Row[*tuple[Any, ...]]]:
+    async def rows(self, statement: Executable, values: Mapping[str, Any]) -> Rows:
         """Answer the statement's rows."""
+        return await spoken(read_again(lambda: self._run(statement, values, lambda result: result.all())))
 
-        async def reading() -> Sequence[Row[*tuple[Any, ...]]]:
-            async with self.engine.connect() as conn:
-                await conn.execution_options(isolation_level="AUTOCOMMIT")
-                return (await conn.execute(statement, values)).all()
+    async def _attempt(
+        self, statement: Executable, values: Mapping[str, Any], read: Callable[[CursorResult[Any]], T]
+    ) -> T | None:
+        async def attempt() -> T | None:
+            try:
+                return await self._run(statement, values, read)
+            except DBAPIError as error:
+                if is_lost_race(error) or is_lost_connection(error):
+                    return None
+                raise
 
-        return await spoken(read_again(reading))
+        return await spoken(attempt())
+
+    async def _run(self, statement: Executable, values: Mapping[str, Any], read: Callable[[CursorResult[Any]], T]) -> T:
+        async with self.engine.connect() as conn:
+            # SQLAlchemy puts the level back when the connection goes back.
+            await conn.execution_options(isolation_level="AUTOCOMMIT")
+            return read(await conn.execute(statement, values))

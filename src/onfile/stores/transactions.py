@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
-    from sqlalchemy import MetaData
+    from sqlalchemy import Executable, MetaData
     from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from .steps import Steps
 
 T = TypeVar("T")
 
@@ -56,6 +58,24 @@ class Database(Protocol):
 
         Where another writer got in between, the work is run again from the start.
         """
+        ...
+
+    @property
+    def one_trip(self) -> bool:
+        """Whether `change_at_once` is any use: whether one statement can do here what takes several elsewhere."""
+        ...
+
+    async def change_at_once(
+        self, statement: Executable, values: Mapping[str, Any], *, scopes: Scopes = ()
+    ) -> Sequence[Sequence[Any]] | None:
+        """Run one statement as a transaction by itself, and answer its rows.
+
+        None where another writer got in between, or the connection was dead, so that it may have been done.
+        """
+        ...
+
+    async def play(self, steps: Callable[[], Steps[T]], *, scopes: Scopes = ()) -> T:
+        """Run the steps as one transaction: as `transact`, and quicker where the database is in this process."""
         ...
 
     async def create(self, metadata: MetaData) -> None:
