@@ -47,7 +47,7 @@ def test_a_mistyped_path_is_told_rather_than_answered_from_an_empty_file(onfile,
     [
         (f"postgresql://ops:{PASSWORD}@[::1/facts", "no database URL"),
         (f"nosuchdb://ops:{PASSWORD}@localhost/facts", "nosuchdb"),
-        (f"postgresql+psycopg2://ops:{PASSWORD}@localhost/facts", "driver"),
+        (f"postgresql+psycopg2://ops:{PASSWORD}@localhost/facts", "leave the driver out"),
         ("sqlite:////nowhere/at/all/facts.db", "folder"),
         ("folder", "folder"),
         ("text.db", "no SQLite database"),

@@ -10,8 +10,9 @@ import pytest
 from sqlalchemy import event, pool, text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from onfile.errors import StoreError
-from onfile.stores import SqlMemoryProvider
+from onfile.errors import StoreError, WriteRefused
+from onfile.stores import SqlMemoryProvider, sqlite
+from onfile.stores.in_one_go import go
 from tests.stores.desk import Desk
 
 
@@ -118,6 +119,39 @@ async def test_a_failed_write_leaves_no_transaction_open_on_any_engine(desk, eng
     other = Desk(SqlMemoryProvider(engine))
     await other.write("colour", "red")
     assert await other.texts() == {"colour": "red"}
+
+
+async def test_a_write_goes_as_well_with_a_driver_that_takes_statements_only(desk, monkeypatch):
+    monkeypatch.setattr(sqlite, "can_go", lambda driver: False)
+
+    await desk.write(idempotency_key="call-1")
+    await desk.write(text="miles", author="human")
+    with pytest.raises(WriteRefused):
+        await desk.write(text="feet")
+    assert (await desk.write(idempotency_key="call-1")).text == "miles"
+
+    assert await desk.texts() == {"units": "miles"}
+
+
+async def test_a_write_is_done_in_one_go_by_the_driver_that_onfile_installs(desk, engine, monkeypatch):
+    went: list[object] = []
+    monkeypatch.setattr(sqlite, "go", lambda driver, *rest, **named: went.append(driver) or go(driver, *rest, **named))
+
+    await desk.write()
+    await desk.write(text="miles")
+
+    assert len(went) == 2
+
+
+async def test_a_write_that_fails_in_the_drivers_thread_says_what_to_do_and_no_fact(tmp_path):
+    desk = Desk(SqlMemoryProvider.from_url(f"sqlite:///{tmp_path}/onfile.db"))
+
+    with pytest.raises(StoreError, match=r"call `await provider.setup\(\)`") as raised:
+        await desk.write(text="planted-secret")
+
+    chain = [raised.value, raised.value.__cause__, raised.value.__context__]
+    assert not any("planted-secret" in repr(error) for error in chain)
+    await desk.store.aclose()
 
 
 @pytest.mark.parametrize("secure_delete", ["OFF", "ON", "FAST"])

@@ -28,6 +28,7 @@ _ASYNC_DRIVERS = {
     "mariadb": "mariadb+asyncmy",
 }
 _EXTRAS = {"postgresql": "postgres", "mysql": "mysql", "mariadb": "mysql"}
+_INSTALLED_BY_EXTRA = {"postgresql+asyncpg", "postgresql+psycopg", "mysql+asyncmy", "mariadb+asyncmy"}
 _LOGGING_NAME = "onfile"
 
 
@@ -81,9 +82,14 @@ def build_engine(url: str | URL) -> AsyncEngine:
         )
     except ModuleNotFoundError:
         extra = _EXTRAS.get(parsed.get_backend_name())
-        failure = f"the driver {parsed.drivername} is not installed" + (
-            f": pip install 'onfile[{extra}]'" if extra else ""
-        )
+        if parsed.drivername in _INSTALLED_BY_EXTRA:
+            failure = f"the driver {parsed.drivername} is not installed: pip install 'onfile[{extra}]'"
+        else:
+            failure = f"the driver {parsed.drivername} is not installed" + (
+                f"; leave the driver out of the URL, and onfile picks the one that 'onfile[{extra}]' installs"
+                if extra
+                else ""
+            )
     except NoSuchModuleError:
         failure = f"there is no database driver called {parsed.drivername}"
     except InvalidRequestError:
