@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.stores import servers
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what it puts in the background deaf to Ctrl-C, and every process that a test starts inherits it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def missing(what: str) -> None:
