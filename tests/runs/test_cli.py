@@ -207,7 +207,7 @@ def test_the_prompt_is_shown_as_it_was_sent_and_nobodys_words_move_a_cursor(onfi
 
     shown = onfile("show", "r0")
     assert f"\n{hearing.base_prompt}\n" in shown
-    assert r"ana said in thread t1: hello \x1b]0;mine\x07\u202e\ud800" in shown
+    assert r"ana said: hello \x1b]0;mine\x07\u202e\ud800" in shown
     assert r"hello \x1b]0;mine\x07\u202e\ud800" in onfile("list")
     assert json.loads(onfile("show", "r0", "--json"))["text"] == "hello \x1b]0;mine\x07\u202e\ud800"
 
@@ -256,7 +256,7 @@ def test_a_living_process_that_never_told_its_name_keeps_its_runs(onfile, heard)
 
 def test_a_thread_is_deleted_with_its_ended_runs_once_somebody_is_sure(onfile, heard):
     heard("hello")
-    assert "ana said in thread t1: hello" in onfile("show", "r0")
+    assert "In thread t1\nana said: hello" in onfile("show", "r0")
 
     with pytest.raises(Failure, match="say --yes"):
         onfile("delete-thread", "t1")

@@ -35,7 +35,8 @@ def write_page(run: Run, checkpoints: Sequence[Checkpoint]) -> None:
         write(harmless(words) + "\n")
 
     page.print(harmless(f"{run.id}: {_standing(run)}"), style="bold", soft_wrap=True)
-    line(f"{run.ctx.actor.id} said in thread {run.ctx.thread_id or f'run:{run.id}'}: {run.text}")
+    line(f"In thread {run.ctx.thread_id or f'run:{run.id}'}")
+    line(f"{run.ctx.actor.id} said: {run.text}")
     if run.output:
         line(f"The assistant said: {run.output['text']}")
     if (pending := pending_call(run, checkpoints)) is not None:
