@@ -421,6 +421,14 @@ def test_what_the_loop_offers_itself_cannot_be_registered(name: str):
         Assistant(model="test", tools=[read_tool(tool)])
 
 
+def test_a_bare_function_among_the_tools_is_named_with_what_to_put_before_it():
+    def look_up(order: str) -> str:
+        return order
+
+    with pytest.raises(TypeError, match=r"look_up .*@read_tool .*@action_tool"):
+        Assistant(model="test", tools=[look_up])
+
+
 async def test_a_run_that_its_owner_left_is_recovered_and_one_of_another_owner_is_not():
     engine, script = InlineJournal(), Script(["Hello."])
     assistant = Assistant(model=script.model())

@@ -288,3 +288,8 @@ async def test_what_the_conversation_said_stays_until_its_thread_is_deleted(sqli
 
     assert await sqlite.journal.get("r1") is None
     assert SECRET.encode() not in await bytes_of(sqlite, tmp_path)
+
+
+def test_a_journal_that_is_given_a_url_says_what_it_takes():
+    with pytest.raises(TypeError, match=r"SqlJournal takes an AsyncEngine, not str; .* give it provider\.engine"):
+        SqlJournal("sqlite:///onfile.db")

@@ -46,6 +46,15 @@ class Assistant:
     model_settings: ModelSettings | None = None
 
     def __post_init__(self) -> None:
+        for tool in self.tools:
+            if not isinstance(tool, Tool):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without types
+                named = getattr(tool, "__name__", type(tool).__name__)
+                msg = (
+                    f"{named} among the tools is a {type(tool).__name__}, not a tool; say what kind it is: @read_tool "
+                    "for a function that only looks something up, @action_tool for one that changes something and "
+                    "waits for a person's approval"
+                )
+                raise TypeError(msg)
         names = [tool.name for tool in self.tools]
         for name in names:
             if name in OFFERED_BY_THE_LOOP:

@@ -51,8 +51,8 @@ class SqlJournal:
     """
 
     def __init__(self, engine: AsyncEngine, *, clock: Callable[[], datetime] = utc_now) -> None:
+        self._database = database_of(engine, owner="SqlJournal")
         self._straight = Straight(engine)
-        self._database = database_of(engine)
         self._clock = clock
 
     async def setup(self) -> None:

@@ -32,12 +32,13 @@ _INSTALLED_BY_EXTRA = {"postgresql+asyncpg", "postgresql+psycopg", "mysql+asyncm
 _LOGGING_NAME = "onfile"
 
 
-def database_of(engine: object, *, row_level_security: bool = False) -> Database:
+def database_of(engine: object, *, row_level_security: bool = False, owner: str = "SqlMemoryProvider") -> Database:
     """Answer how to work with the engine's database.
 
     Args:
         engine: SQLAlchemy's, of whatever driver.
         row_level_security: Tell the database, in every transaction, which scopes it is about.
+        owner: Who was given the engine, for the error's words.
 
     Raises:
         TypeError: It is not an async engine, or one of a database that onfile does not know.
@@ -45,8 +46,9 @@ def database_of(engine: object, *, row_level_security: bool = False) -> Database
     """
     if not isinstance(engine, AsyncEngine):
         msg = (
-            f"SqlMemoryProvider takes an AsyncEngine, not {type(engine).__name__}; build one with "
-            "sqlalchemy.ext.asyncio.create_async_engine, or call SqlMemoryProvider.from_url(url)"
+            f"{owner} takes an AsyncEngine, not {type(engine).__name__}; build one with "
+            "sqlalchemy.ext.asyncio.create_async_engine, or "
+            + ("call SqlMemoryProvider.from_url(url)" if owner == "SqlMemoryProvider" else "give it provider.engine")
         )
         raise TypeError(msg)
     if engine.dialect.name == "postgresql":
