@@ -26,6 +26,7 @@ from .provider import (
     can_write,
     check_provider,
     guards_writes,
+    pin_as,
 )
 from .records import MemoryOrigin, MemoryRecord
 from .remember import (
@@ -338,7 +339,8 @@ class Memory:
         )
         if not verdict.allowed:
             return PublishOutcome(ok=False, error=verdict.reason)
-        if not await self.provider.pin(id=id, pinned=pinned):
+        by = MemoryOrigin(author="human", thread_id=ctx.thread_id, actor_ref=ctx.actor.id)
+        if not await pin_as(self.provider, id=id, pinned=pinned, by=by):
             return PublishOutcome(ok=False, error=UNKNOWN)
         if record.pinned != pinned:
             await self.emit(events.PINNED, scope=record.scope, pinned=pinned)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeGuard, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 from .records import MemoryOrigin, MemoryRecord
 from .scopes import ScopeContext
@@ -119,6 +119,14 @@ class PinningMemoryProvider(MemoryProvider, Protocol):
     async def pin(self, *, id: str, pinned: bool) -> bool:  # noqa: A002  # the record's own field name
         """Set or clear a pin without moving `updated_at`; False for an unknown id."""
         ...
+
+
+async def pin_as(provider: PinningMemoryProvider, *, id: str, pinned: bool, by: MemoryOrigin) -> bool:  # noqa: A002  # the record's own field name
+    """Pin or unpin, and say who did to a provider that has `notes_who_pins`: its `pin` takes `by` as well."""
+    if getattr(provider, "notes_who_pins", False) is True:
+        noting: Any = provider
+        return await noting.pin(id=id, pinned=pinned, by=by)
+    return await provider.pin(id=id, pinned=pinned)
 
 
 def check_provider(provider: object) -> None:

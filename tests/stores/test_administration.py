@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from onfile.errors import ScopeError, WriteRefused
+from onfile.memory import Memory
 from onfile.provider import SearchMemories
 from onfile.records import Actor, MemoryOrigin
 from onfile.stores import (
@@ -267,26 +268,60 @@ async def test_a_page_after_nonsense_is_a_clear_error(desk, after):
         await desk.store.browse(BrowseMemories(after=after))
 
 
+async def test_a_fact_whose_expiry_a_person_takes_back_meanwhile_stands(keeping, monkeypatch):
+    stated = await keeping.write(text="a person's", author="human")
+    await keeping.store.expire(id=stated.id, expires_at=NOON)
+    database = keeping.store._database
+    look = database.play
+
+    async def look_and_be_overtaken(steps, **scopes):
+        try:
+            return await look(steps, **scopes)
+        finally:
+            await keeping.store.expire(id=stated.id, expires_at=None)
+
+    monkeypatch.setattr(database, "play", look_and_be_overtaken)
+    with pytest.raises(WriteRefused):
+        await keeping.write(text="a guess")
+
+    assert await keeping.texts() == {"units": "a person's"}
+
+
 # History.
 
 
 async def test_a_history_tells_who_changed_what_when(keeping):
     record = await keeping.write(text="one")
     await keeping.write(text="two", author="human")
-    await keeping.store.pin(id=record.id, pinned=True)
+    memory = Memory(keeping.store)
+    await memory.pin(record.id, pinned=True, ctx=context("ana"))
+    await keeping.store.pin(id=record.id, pinned=False)
+    await keeping.store.expire(id=record.id, expires_at=datetime(2030, 1, 1, tzinfo=UTC), by=BY_BEA)
+    await keeping.store.expire(id=record.id, expires_at=None, by=BY_BEA)
     latest = (await keeping.store.get(record.id)).record
     await keeping.store.edit(EditMemory(id=record.id, text="three", origin=BY_BEA, seen_at=latest.updated_at))
 
     changes = await keeping.store.history(record.id)
 
-    assert [(change.change, change.text, change.author) for change in changes] == [
-        ("written", "one", "agent"),
-        ("replaced", "two", "human"),
-        ("pinned", "two", "human"),
-        ("replaced", "three", "human"),
+    assert [(change.change, change.text, change.author, change.actor_ref) for change in changes] == [
+        ("written", "one", "agent", "ana"),
+        ("replaced", "two", "human", "ana"),
+        ("pinned", "two", "human", "ana"),
+        ("unpinned", "two", "human", None),  # an operator's act: nobody was named
+        ("expiry set", "two", "human", "bea"),
+        ("expiry cleared", "two", "human", "bea"),
+        ("replaced", "three", "human", "bea"),
     ]
-    assert changes[-1].actor_ref == "bea"
     assert [change.changed_at for change in changes] == sorted(change.changed_at for change in changes)
+
+
+async def test_a_person_who_pins_an_agents_note_is_named_and_not_the_agent(keeping):
+    record = await keeping.write(text="one")
+
+    await Memory(keeping.store).pin(record.id, pinned=True, ctx=context("ana"))
+
+    [_, pinned] = await keeping.store.history(record.id)
+    assert (pinned.change, pinned.author, pinned.actor_ref, pinned.run_id) == ("pinned", "human", "ana", None)
 
 
 async def test_there_is_no_history_unless_asked_for(desk):

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import ScopeError, WriteRefused
+from ..records import MemoryOrigin
 from ..scopes import actor_scope
 from ..text import keepable_token
 from ..writes import why_unkeepable
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from ..records import Actor
-    from .history import Deletion
+    from .history import Change, Deletion
     from .keeping import Keeper
     from .transactions import Database, Scopes, Transaction
 
@@ -144,11 +145,12 @@ class SqlAdministration:
             lambda transaction: self._keeper.erase(transaction, condition, deletion), scopes=scopes
         )
 
-    async def expire(self, *, id: str, expires_at: datetime | None) -> bool:  # noqa: A002  # the record's own field name
+    async def expire(self, *, id: str, expires_at: datetime | None, by: MemoryOrigin | None = None) -> bool:  # noqa: A002  # the record's own field name
         """Set when a fact stops being read, or None for never; a person's act. False for an unknown id.
 
         From that moment on no read shows it, and a wider fact of the same key is shown again.
-        Reading never puts the moment off; `sweep` deletes what has expired.
+        Reading never puts the moment off; `sweep` deletes what has expired. `by` is who does it, for
+        the history; None is an operator without a name.
 
         Raises:
             ValueError: The time has no timezone.
@@ -164,9 +166,16 @@ class SqlAdministration:
             if not (await transaction.conn.execute(statements.SET_EXPIRY, new)).rowcount:
                 return False
             await after_row_set(transaction, id)
+            await self._note_act(transaction, id, "expiry set" if expires_at else "expiry cleared", by)
             return True
 
         return await self._database.transact(work, scopes=EVERY_SCOPE)
+
+    async def _note_act(self, transaction: Transaction, id_: str, change: Change, by: MemoryOrigin | None) -> None:
+        row = (await transaction.conn.execute(statements.BY_ID, {"of_id": id_})).one()
+        by = by or MemoryOrigin(author="human")
+        noting = self._keeper.ledger.changed(record_of(row), change, at=self._keeper.now(), by=by)
+        await carry_out(transaction, noting)
 
     async def history(self, id: str) -> Sequence[MemoryChange]:  # noqa: A002  # the record's own field name
         """Return what a record went through, oldest first; nothing where `history` is off or the record is gone."""
@@ -214,9 +223,10 @@ class SqlAdministration:
         wanted = None if scopes is None else [scope for scope in dict.fromkeys(scopes) if keepable_token(scope)]
         position: tuple[str, str] | None = None
         while wanted is None or wanted:
-            page = statements.page_after(position, scopes=wanted, size=_PAGE)
 
-            async def work(conn: AsyncConnection, page: Any = page) -> list[Any]:
+            async def work(conn: AsyncConnection, position: tuple[str, str] | None = position) -> list[Any]:
+                dialect = conn.dialect.name
+                page = statements.page_after(position, scopes=wanted, size=_PAGE, dialect=dialect)
                 return list((await conn.execute(page)).all())
 
             rows = await self._database.read(work, scopes=_scopes_of(wanted))

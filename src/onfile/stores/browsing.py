@@ -9,7 +9,7 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Select, String, and_, cast, literal, or_, select, tuple_
+from sqlalchemy import Select, String, cast, or_, select
 from sqlalchemy.dialects import mysql
 
 from ..text import keepable_token, unkeepable
@@ -54,20 +54,11 @@ def _page(request: BrowseMemories, dialect: str) -> Select[*tuple[Any, ...]] | N
     if conditions is None:
         return None
     if request.after is not None:
-        a, b = _read(request.sort_by, request.after)
-        conditions.append(_beyond(first, second, a, b, descending=request.descending, dialect=dialect))
+        place = _read(request.sort_by, request.after)
+        conditions.append(statements.beyond((first, second), place, dialect=dialect, descending=request.descending))
     order = (first.desc(), second.desc()) if request.descending else (first, second)
     page = select(*statements.STORED, m.key_identity).where(*conditions).order_by(*order)
     return page.limit(_size(request) + 1)  # one more than is shown tells whether there is a next page
-
-
-def _beyond(first: Any, second: Any, a: Any, b: Any, *, descending: bool, dialect: str) -> ColumnElement[bool]:
-    """What comes after a place in the order, as each database finds it in the index without reading what is before."""
-    if dialect in {"mysql", "mariadb"}:  # these read a comparison of rows without their index, and this with it
-        beyond, beyond_tie = (first < a, second < b) if descending else (first > a, second > b)
-        return or_(beyond, and_(first == a, beyond_tie))
-    reached, place = tuple_(first, second), tuple_(literal(a, first.type), literal(b, second.type))
-    return reached < place if descending else reached > place
 
 
 def _conditions(request: BrowseMemories) -> list[ColumnElement[bool]] | None:

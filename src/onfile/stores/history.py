@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from ..records import Author, MemoryRecord
+    from ..records import Author, MemoryOrigin, MemoryRecord
     from .steps import Steps
 
-Change = Literal["written", "replaced", "pinned", "unpinned"]
+Change = Literal["written", "replaced", "pinned", "unpinned", "expiry set", "expiry cleared"]
 Deletion = Literal["forgotten", "erased", "removed", "expired"]
 
 _INNODB: dict[str, Any] = {"mysql_engine": "InnoDB", "mariadb_engine": "InnoDB"}
@@ -90,6 +90,7 @@ class MemoryChange:
     text: str
     """The text that the record had from then on."""
     author: Author
+    """Who made the change."""
     thread_id: str | None
     run_id: str | None
     actor_ref: str | None
@@ -114,11 +115,13 @@ class Ledger:
     history: bool = False
     audit: bool = False
 
-    def changed(self, record: MemoryRecord, change: Change, *, at: datetime) -> Steps[None]:
-        """Write down that a record was written, replaced, pinned or unpinned."""
+    def changed(
+        self, record: MemoryRecord, change: Change, *, at: datetime, by: MemoryOrigin | None = None
+    ) -> Steps[None]:
+        """Write down what became of a record, and who did it: unless told otherwise whoever its text is by."""
         if not self.history:
             return
-        origin = record.origin
+        origin = by or record.origin
         row = {
             "memory_id": record.id,
             "change": change,

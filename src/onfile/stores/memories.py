@@ -20,10 +20,9 @@ from .erasures import with_id
 from .history import Ledger
 from .joined import JoinedDatabase
 from .keeping import Keeper, utc_now
-from .rows import reader_for, record_of
+from .rows import reader_for
 from .schema import metadata
 from .search import ExplainedKey, Search
-from .steps import carry_out
 from .transactions import EVERY_SCOPE
 from .writing import write
 
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from ..provider import ForgetMemory, ListMemories, SearchMemories, StoreMemory
     from ..recall import Embedder
-    from ..records import MemoryRecord
+    from ..records import MemoryOrigin, MemoryRecord
     from .transactions import Transaction
 
 _AT_ONCE = 500
@@ -46,6 +45,7 @@ class SqlMemoryProvider(SqlAdministration):
     """
 
     guards_writes: ClassVar[bool] = True
+    notes_who_pins: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -210,8 +210,14 @@ class SqlMemoryProvider(SqlAdministration):
 
     # An operator's acts: on no protocol that an agent is given.
 
-    async def pin(self, *, id: str, pinned: bool) -> bool:  # noqa: A002  # the record's own field name
-        """Set or clear a pin without moving `updated_at`; False for an unknown id."""
+    async def pin(self, *, id: str, pinned: bool, by: MemoryOrigin | None = None) -> bool:  # noqa: A002  # the record's own field name
+        """Set or clear a pin without moving `updated_at`; False for an unknown id.
+
+        Args:
+            id: A record's, at whatever scope.
+            pinned: Whether it is always on from now on.
+            by: Who does it, for the history; None is an operator without a name.
+        """
         if not keepable_token(id):
             return False
 
@@ -220,9 +226,8 @@ class SqlMemoryProvider(SqlAdministration):
             if not changed.rowcount:
                 return False
             await after_row_set(transaction, id)
-            row = (await transaction.conn.execute(statements.BY_ID, {"of_id": id})).one()
             change = "pinned" if pinned else "unpinned"
-            await carry_out(transaction, self._keeper.ledger.changed(record_of(row), change, at=self._keeper.now()))
+            await self._note_act(transaction, id, change, by)
             return True
 
         return await self._database.transact(work, scopes=EVERY_SCOPE)

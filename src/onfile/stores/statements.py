@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import and_, bindparam, delete, func, insert, literal, or_, select, tuple_, update
 
 from .schema import agent_memory, agent_memory_receipt
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from sqlalchemy import Delete, Insert, Select, Update
+    from sqlalchemy import ColumnElement, Delete, Insert, Select, Update
 
     Rows = Select[*tuple[Any, ...]]
 
@@ -106,13 +106,26 @@ REMOVE: Delete = delete(agent_memory).where(m.id.in_(bindparam("ids", expanding=
 """Rows at whatever scope, for operators."""
 
 
-def page_after(position: tuple[str, str] | None, *, scopes: list[str] | None, size: int) -> Rows:
+def page_after(position: tuple[str, str] | None, *, scopes: list[str] | None, size: int, dialect: str) -> Rows:
     """Build the next page of an export: by scope, key identity, after the position reached so far."""
     page = select(*STORED, m.key_identity).order_by(m.scope, m.key_identity).limit(size)
     if scopes is not None:
         page = page.where(m.scope.in_(scopes))
-    if position is not None:
-        scope, identity = position
-        # Spelled out rather than as a row value, which MySQL reads without its index.
-        page = page.where(or_(m.scope > scope, and_(m.scope == scope, m.key_identity > identity)))
-    return page
+    return page if position is None else page.where(beyond((m.scope, m.key_identity), position, dialect=dialect))
+
+
+def beyond(
+    order: tuple[ColumnElement[Any], ColumnElement[Any]],
+    place: tuple[Any, Any],
+    *,
+    dialect: str,
+    descending: bool = False,
+) -> ColumnElement[bool]:
+    """What comes after a place in the order, as each database finds it in the index without reading what is before."""
+    first, second = order
+    a, b = place
+    if dialect in {"mysql", "mariadb"}:  # these read a comparison of rows without their index, and this with it
+        further, further_tie = (first < a, second < b) if descending else (first > a, second > b)
+        return or_(further, and_(first == a, further_tie))
+    reached, start = tuple_(first, second), tuple_(literal(a, first.type), literal(b, second.type))
+    return reached < start if descending else reached > start

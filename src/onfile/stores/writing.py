@@ -48,15 +48,18 @@ async def write(database: Database, request: StoreMemory, *, keeper: Keeper) -> 
             return step
     try:
         return await database.play(lambda: _steps(request, keeper), scopes=scopes)
-    except _ExpiredStands as expired:
+    except _ExpiredStands:
         # Deleting reaches journals too, and is rare here: so it is no part of the steps.
-        id_ = expired.id
+        return await database.transact(lambda transaction: _over_expired(transaction, request, keeper), scopes=scopes)
 
-    async def over_expired(transaction: Transaction) -> Step:
-        await keeper.erase(transaction, with_id(id_), "expired")
+
+async def _over_expired(transaction: Transaction, request: StoreMemory, keeper: Keeper) -> Step:
+    try:
+        # Looked at anew: a person may have taken the expiry back meanwhile, and then their fact stands.
         return await carry_out(transaction, _steps(request, keeper))
-
-    return await database.transact(over_expired, scopes=scopes)
+    except _ExpiredStands as expired:
+        await keeper.erase(transaction, with_id(expired.id), "expired")  # held since it was looked at
+    return await carry_out(transaction, _steps(request, keeper))
 
 
 async def _new(database: Database, request: StoreMemory, keeper: Keeper) -> Step | None:
