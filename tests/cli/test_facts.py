@@ -200,3 +200,35 @@ def test_pinning_an_unknown_id_is_told(onfile, on_file):
     ended = onfile("pin", "mem_9", "--db", on_file())
 
     assert (ended.code, ended.out) == (2, "")
+
+
+def test_a_fact_that_expires_uncovers_the_wider_one_until_that_is_taken_back(onfile, on_file):
+    db = on_file(
+        fact("units", "miles", id="mem_1", scope="actor:ana"), fact("units", "kilometres", id="mem_2", scope="global")
+    )
+
+    def shown() -> str:
+        return onfile("turn", "--actor", "ana", "--db", db).out
+
+    assert onfile("expire", "mem_1", "--at", "2999-01-31T01:00+01:00", "--db", db).out == (
+        "not read from 2999-01-31 00:00 UTC on\n"
+    )
+    assert "units: miles" in shown()
+    assert onfile("expire", "mem_1", "--at", "2020-01-31", "--db", db, "--json").json == {
+        "expiresAt": "2020-01-31T00:00:00+00:00"
+    }
+    assert "miles" not in shown()
+    assert "units: kilometres" in shown()
+    assert onfile("expire", "mem_1", "--never", "--db", db).out == "does not expire\n"
+    assert "units: miles" in shown()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [((), "--never"), (("--at", "2020-01-31", "--never"), "--never"), (("--at", "soon"), "such as 2027-01-31")],
+)
+def test_an_expiry_that_is_no_time_is_told(onfile, on_file, options, said):
+    ended = onfile("expire", "mem_1", *options, "--db", on_file(fact("units", id="mem_1")))
+
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err

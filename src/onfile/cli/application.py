@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from . import chat, conform, facts, mcp, recall, runs, serve, transfer, turn
+from . import chat, conform, facts, flags, mcp, recall, runs, serve, transfer, turn
 from . import db as database_commands
 from .failures import sentence
 from .options import Database, explained
@@ -23,7 +23,7 @@ application = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (transfer, facts, turn, recall, chat, conform, serve, runs, mcp, database_commands):
+for module in (transfer, facts, flags, turn, recall, chat, conform, serve, runs, mcp, database_commands):
     module.add_to(application)
 
 

@@ -1,4 +1,4 @@
-"""`onfile list`, `publish`, `forget`, `pin` and `unpin`: what an operator does with single facts."""
+"""`onfile list`, `publish`, `forget` and `erase`: what an operator does with single facts."""
 
 import sys
 from collections.abc import AsyncIterator
@@ -9,7 +9,7 @@ import typer
 
 from .failures import Failure
 from .loop import finish
-from .options import AsJson, AtScopes, Database, RecordId, Tenant, explained, named_actor, named_author, named_scope
+from .options import AsJson, AtScopes, Database, Tenant, explained, named_actor, named_author, named_scope
 from .output import console, counted, json_array, note, write, write_json
 
 if TYPE_CHECKING:
@@ -18,19 +18,18 @@ if TYPE_CHECKING:
     from ..digest import OverriddenMemory
     from ..stores import SqlMemoryProvider, StoredMemory
 
+PANEL = "Single facts"
+"""Under which heading of `onfile --help` these are."""
 OPERATOR = "operator"
 """Who an operator's own act is recorded for when they do not say."""
 
 
 def add_to(application: typer.Typer) -> None:
     """Add the commands of this module."""
-    panel = "Single facts"
-    application.command("list", help=explained(list_facts), rich_help_panel=panel)(list_facts)
-    application.command("publish", help=explained(publish), rich_help_panel=panel)(publish)
-    application.command("forget", help=explained(forget), rich_help_panel=panel)(forget)
-    application.command("erase", help=explained(erase), rich_help_panel=panel)(erase)
-    application.command("pin", help=explained(pin), rich_help_panel=panel)(pin)
-    application.command("unpin", help=explained(unpin), rich_help_panel=panel)(unpin)
+    application.command("list", help=explained(list_facts), rich_help_panel=PANEL)(list_facts)
+    application.command("publish", help=explained(publish), rich_help_panel=PANEL)(publish)
+    application.command("forget", help=explained(forget), rich_help_panel=PANEL)(forget)
+    application.command("erase", help=explained(erase), rich_help_panel=PANEL)(erase)
 
 
 def list_facts(
@@ -165,32 +164,6 @@ def erase(
     _tell_count(finish(_erase(db, scope)), as_json=as_json)
 
 
-def pin(
-    id: RecordId,  # noqa: A002  # the record's own field name
-    *,
-    as_json: AsJson = False,
-    db: Database = "",
-) -> None:
-    """Pin a fact: it is in every turn's block, whatever the turn is about. Its date stays.
-
-    Example: [bold]onfile pin mem_01KGENV700JV36Q7GS2BKFWKJD[/]
-    """
-    finish(_pin(db, id, pinned=True, as_json=as_json))
-
-
-def unpin(
-    id: RecordId,  # noqa: A002  # the record's own field name
-    *,
-    as_json: AsJson = False,
-    db: Database = "",
-) -> None:
-    """Unpin a fact: it is in a turn's block again when it matters to the turn. Its date stays.
-
-    Example: [bold]onfile unpin mem_01KGENV700JV36Q7GS2BKFWKJD[/]
-    """
-    finish(_pin(db, id, pinned=False, as_json=as_json))
-
-
 async def _list(db: str, scopes: list[str] | None, *, actor: str | None, tenant: str | None, as_json: bool) -> None:
     from .database import opened
 
@@ -298,20 +271,6 @@ def _tell_count(count: int, *, as_json: bool) -> None:
         write_json({"forgotten": count})
     else:
         write(f"{counted(count, 'fact')} forgotten\n")
-
-
-async def _pin(db: str, id: str, *, pinned: bool, as_json: bool) -> None:  # noqa: A002  # the record's own field name
-    from .database import opened
-
-    async with opened(db) as provider:
-        known = await provider.pin(id=id, pinned=pinned)
-    if not known:
-        msg = "there is no fact with that id; 'onfile list' shows the ids"
-        raise Failure(msg)
-    if as_json:
-        write_json({"pinned": pinned})
-    else:
-        sys.stdout.write("pinned\n" if pinned else "unpinned\n")
 
 
 def make_sure(question: str) -> None:
