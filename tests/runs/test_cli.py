@@ -217,8 +217,36 @@ def test_what_a_run_waits_for_is_shown_whole(onfile, parked, heard):
 
     heard("ask me")
     assert "How many? [three]\n" in onfile("show", "r0")
-    with pytest.raises(Failure, match="waits for answers, not for an approval"):
+    with pytest.raises(Failure, match=r"waits for answers, not for an approval.*'onfile runs answer r0'"):
         onfile("approve", "r0")
+
+
+@pytest.mark.parametrize(("said", "kept"), [(["four"], "four"), ([""], "three"), (["--skip"], "three")])
+def test_a_question_is_answered_or_left_at_its_default(onfile, heard, said, kept):
+    heard("ask me")
+
+    assert "answered: run r0" in onfile("answer", "r0", *said)
+    onfile("resume", "r0", "--assistant", f"{__name__}:hearing")
+
+    told = json.loads(onfile("show", "r0", "--json"))
+    [result] = [one["value"] for one in told["journal"] if one["name"].startswith("tool:")]
+    assert kept in json.dumps(result)
+    with pytest.raises(Failure, match="waits for no answer; it is done"):
+        onfile("answer", "r0", *said)
+
+
+@pytest.mark.parametrize("said", [[], ["four", "five"], ["four", "--skip"]])
+def test_answers_that_fit_no_question_are_not_taken(onfile, heard, said):
+    heard("ask me")
+
+    with pytest.raises(Failure, match=r"an answer to each question|asks 1 question, and here are 2 answers"):
+        onfile("answer", "r0", *said)
+    assert "How many? [three]" in onfile("show", "r0")
+
+
+def test_an_approval_is_not_given_as_an_answer(onfile, parked):
+    with pytest.raises(Failure, match=r"waits for an approval, not for answers.*'onfile runs approve r1'"):
+        onfile("answer", "r1", "yes")
 
 
 def test_a_rejection_is_shown_with_its_reason(onfile, parked):

@@ -87,7 +87,9 @@ def _standing(run: Run) -> str:
 def _asked(run: Run, pending: PendingCall) -> list[str]:
     if pending.kind == "answer":
         asked = read_questions(pending.arguments)
-        return [f"{one.question} [{one.default}]" for one in asked] + ["Answer it in its conversation, or over HTTP."]
+        return [f"{one.question} [{one.default}]" for one in asked] + [
+            f"Answer with 'onfile runs answer {run.id}', in its conversation, or over HTTP."
+        ]
     arguments = json.dumps(pending.arguments, ensure_ascii=False)
     return [
         f"{pending.tool} {arguments}",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 from .database import opened
+from .deciding import RunId, answer, approve, reject, unknown_run
 from .failures import Failure
 from .loop import finish
 from .options import AsJson, Database, explained
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 runs_app = typer.Typer(no_args_is_help=True)
 
-RunId = Annotated[str, typer.Argument(metavar="RUN", help="The run's id, as 'onfile runs list' shows it.")]
 AssistantPath = Annotated[
     str,
     typer.Option(
@@ -64,27 +64,6 @@ def show(run: RunId, *, as_json: AsJson = False, db: Database = "") -> None:
     Example: [bold]onfile runs show run_01KGENV700JV36Q7GS2BKFWKJD[/]
     """
     finish(_show(db, run, as_json=as_json))
-
-
-def approve(run: RunId, *, db: Database = "") -> None:
-    """Approve the action that a run waits for; 'onfile runs resume' or your worker carries it on.
-
-    Example: [bold]onfile runs approve run_01KGENV700JV36Q7GS2BKFWKJD[/]
-    """
-    finish(_decide(db, run, approved=True, reason=""))
-
-
-def reject(
-    run: RunId,
-    *,
-    reason: Annotated[str, typer.Option("--reason", help="Told to the model.")] = "",
-    db: Database = "",
-) -> None:
-    """Reject the action that a run waits for; the model is told so.
-
-    Example: [bold]onfile runs reject run_01KGENV700JV36Q7GS2BKFWKJD --reason "wrong order"[/]
-    """
-    finish(_decide(db, run, approved=False, reason=reason))
 
 
 def cancel(run: RunId, *, db: Database = "") -> None:
@@ -184,6 +163,7 @@ for _name, _command in (
     ("show", show),
     ("approve", approve),
     ("reject", reject),
+    ("answer", answer),
     ("cancel", cancel),
     ("delete-thread", delete_thread),
     ("resume", resume),
@@ -248,37 +228,10 @@ async def _show(db: str, run_id: str, *, as_json: bool) -> None:
         await journal.setup()
         run, checkpoints = await journal.get(run_id), await journal.checkpoints(run_id)
     if run is None:
-        raise _unknown(run_id)
+        raise unknown_run(run_id)
     if as_json:
         return write_json(run_as_json(run, checkpoints))
     return write_page(run, checkpoints)
-
-
-async def _decide(db: str, run_id: str, *, approved: bool, reason: str) -> None:
-    from ..runs.pending import pending_call
-    from ..runs.sql import SqlJournal
-
-    async with opened(db) as provider:
-        journal = SqlJournal(provider.engine)
-        await journal.setup()
-        run = await journal.get(run_id)
-        if run is None:
-            raise _unknown(run_id)
-        pending = pending_call(run, await journal.checkpoints(run_id))
-        if pending is None:
-            msg = f"run {run_id} waits for no approval; it is {run.status}"
-            raise Failure(msg)
-        if pending.kind != "approval":
-            msg = (
-                f"run {run_id} waits for answers, not for an approval; 'onfile runs show {run_id}' tells the questions"
-            )
-            raise Failure(msg)
-        answer = {"approved": approved, "reason": reason}
-        if not await journal.signal(run_id, f"approval:{pending.tool_call_id}", answer):
-            msg = f"run {run_id} was decided by somebody else a moment ago; the first answer holds"
-            raise Failure(msg)
-    done = "approved" if approved else "rejected"
-    note(f"{done}: {pending.tool} of run {run_id}; a worker carries it on, or 'onfile runs resume' does")
 
 
 async def _cancel(db: str, run_id: str) -> None:
@@ -289,7 +242,7 @@ async def _cancel(db: str, run_id: str) -> None:
         await journal.setup()
         run = await journal.get(run_id)
         if run is None:
-            raise _unknown(run_id)
+            raise unknown_run(run_id)
         if not await journal.cancel(run_id):
             msg = f"run {run_id} had ended before; it is {run.status}"
             raise Failure(msg)
@@ -368,7 +321,3 @@ async def _carried(run_id: str, turn: "Awaitable[TurnResult]", *, alone: bool = 
     if result.text:
         write(harmless(result.text) + "\n")
     return False
-
-
-def _unknown(run_id: str) -> Failure:
-    return Failure(f"there is no run {run_id} in this database; 'onfile runs list' shows those there are")
