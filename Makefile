@@ -29,8 +29,8 @@ help:  ## Show this list
 serve: $(VENV)/serve.stamp  ## Set everything up and run the demo on 127.0.0.1 (ARGS="--port 8080")
 	@$(BIN)/onfile serve --demo $(ARGS)
 
-test: $(VENV)/test.stamp  ## Set everything up and run all tests (ARGS="-k digest -x")
-	@$(BIN)/python -m pytest $(ARGS)
+test: $(VENV)/test.stamp  ## Set everything up and run all tests, two at a time (ARGS="-k digest -x": these, one at a time)
+	@$(BIN)/python -m pytest $(if $(ARGS),$(ARGS),-n 2 --dist worksteal)
 
 check: $(VENV)/check.stamp  ## Format, lint, types, import contract, dependencies, spelling: all of them, then the verdict
 	@failed=; for tool in 'ruff format --check' 'ruff check' 'pyright' 'lint-imports --no-logo' 'deptry src' 'codespell'; do \

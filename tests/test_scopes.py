@@ -89,7 +89,7 @@ async def test_scopes_pass_byte_for_byte(scopes: list[str]):
         [["actor:ana"]],
         bytearray(b"actor:ana"),
         {"actor:ana"},
-        frozenset({"actor:ana", "global"}),
+        frozenset({"actor:ana"}),
         {"actor:ana": True},
         {"actor:ana": True}.keys(),
     ],
