@@ -7,6 +7,8 @@ lock held, and on a busy machine every crossing waits for a processor.
 from __future__ import annotations
 
 import contextlib
+import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -110,11 +112,7 @@ def _transaction(raw: sqlite3.Connection, dialect: Dialect, begin: Callable[[], 
 def _work(
     raw: sqlite3.Connection, dialect: Dialect, begin: Callable[[], Steps[T]], busy_ms: int, outcome: Outcome[T]
 ) -> None:
-    try:
-        raw.executescript(begin_script(busy_ms))
-    except dialect.loaded_dbapi.Error as error:
-        if not is_locked(error):
-            raise
+    if not _begun(raw, dialect, busy_ms):
         outcome.locked = True
         return
     steps, answer = begin(), None
@@ -127,6 +125,27 @@ def _work(
             return
         outcome.removed_text |= ask.removes_text
         answer = NOTHING if ask.only_if is not None else _ask(raw, dialect, ask)
+
+
+def _begun(raw: sqlite3.Connection, dialect: Dialect, busy_ms: int) -> bool:
+    """Take the write lock, or answer False where it was not to be had for so long.
+
+    Asked for every few milliseconds, which is how long the others hold it: SQLite's own waiting soon
+    sleeps for a tenth of a second at a time, and whoever came last is served before.
+    """
+    until = time.monotonic() + busy_ms / 1000
+    while True:
+        try:
+            raw.executescript(begin_script(0))
+        except dialect.loaded_dbapi.Error as error:
+            if not is_locked(error):
+                raise
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.001 + 0.003 * random.random())  # noqa: S311  # spreads retries, guards nothing
+        else:
+            raw.execute(f"PRAGMA busy_timeout={busy_ms}").close()
+            return True
 
 
 def _ask(raw: sqlite3.Connection, dialect: Dialect, ask: Ask) -> Answer:
