@@ -442,3 +442,28 @@ def test_the_clock_is_utc_by_default():
 
     assert utc_now().tzinfo is UTC
     assert utc_now() > NOON
+
+
+@pytest.mark.parametrize("standing", [None, "one"], ids=["a new key", "a correction"])
+async def test_one_call_that_arrives_ten_times_at_once_writes_once(desk, standing):
+    if standing is not None:
+        await desk.write(text=standing)
+    before = len(desk.reports)
+
+    records = await asyncio.gather(*(desk.write(text="two", idempotency_key="call-1") for _ in range(10)))
+
+    assert {record.text for record in records} == {"two"}
+    assert [report.unchanged for report in desk.reports[before:]].count(False) == 1
+    assert [report.replaced for report in desk.reports[before:] if not report.unchanged] == [standing]
+
+
+async def test_calls_at_once_that_correct_one_fact_each_write_once_and_one_stands_last(desk):
+    first = await desk.write(text="0")
+
+    records = await asyncio.gather(*(desk.write(text=str(n), idempotency_key=f"call-{n}") for n in range(1, 20)))
+
+    assert {record.id for record in records} == {first.id}
+    assert [report.unchanged for report in desk.reports].count(False) == 20
+    replaced = [report.replaced for report in desk.reports[1:]]
+    [standing] = (await desk.texts()).values()
+    assert sorted([*replaced, standing], key=int) == [str(n) for n in range(20)]

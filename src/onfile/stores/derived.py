@@ -114,8 +114,13 @@ def text_replaced(record: MemoryRecord) -> Steps[None]:
     """Remove what was derived from the text that a record had, and note its new one."""
     # The bytes first, as in `drop_vectors`.
     yield Ask(statement=_DROP_VECTOR, values={"of_id": record.id})
-    yield Ask(statement=_DROP_HALFVEC, values={"of_id": record.id}, only_if=halfvec.stands)
+    yield from halfvec_dropped(record.id)
     yield from changes([(record.id, record.scope)])
+
+
+def halfvec_dropped(id_: str) -> Steps[None]:
+    """Remove a record's vector from pgvector's table, where there is one."""
+    yield Ask(statement=_DROP_HALFVEC, values={"of_id": id_}, only_if=halfvec.stands)
 
 
 async def after_text_removed(transaction: Transaction, places: Sequence[tuple[str, str]]) -> None:
