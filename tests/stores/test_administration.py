@@ -324,6 +324,19 @@ async def test_a_person_who_pins_an_agents_note_is_named_and_not_the_agent(keepi
     assert (pinned.change, pinned.author, pinned.actor_ref, pinned.run_id) == ("pinned", "human", "ana", None)
 
 
+async def test_what_a_runs_calls_wrote_is_in_the_history_once_however_often_they_came(keeping):
+    record = await keeping.write(text="one", idempotency_key="call-1")
+    for _ in range(2):
+        await keeping.write(text="two", idempotency_key="call-2")
+
+    changes = await keeping.store.history(record.id)
+
+    assert [(change.change, change.text, change.run_id) for change in changes] == [
+        ("written", "one", "r1"),
+        ("replaced", "two", "r1"),
+    ]
+
+
 async def test_there_is_no_history_unless_asked_for(desk):
     record = await desk.write()
 
