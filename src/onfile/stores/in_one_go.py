@@ -76,7 +76,8 @@ class Outcome(Generic[T]):
 
 def can_go(driver: Any) -> bool:
     """Tell whether the driver lets a function run in its thread. aiosqlite does, though by a private name only."""
-    return callable(getattr(driver, "_execute", None)) and hasattr(type(driver), "_conn")
+    kind: Any = type(driver)  # not the driver itself: a closed one raises where it is asked
+    return hasattr(kind, "_execute") and hasattr(kind, "_conn")
 
 
 async def go(driver: Any, dialect: Dialect, begin: Callable[[], Steps[T]], *, busy_ms: int) -> Outcome[T]:
