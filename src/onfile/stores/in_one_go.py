@@ -74,9 +74,9 @@ class Outcome(Generic[T]):
         return self.value  # pyright: ignore[reportReturnType]  # set wherever no error is
 
 
-def can_go(driver: Any) -> bool:
+def can_go(driver: object) -> bool:
     """Tell whether the driver lets a function run in its thread. aiosqlite does, though by a private name only."""
-    kind: Any = type(driver)  # not the driver itself: a closed one raises where it is asked
+    kind = type(driver)  # not the driver itself: a closed one raises where it is asked
     return hasattr(kind, "_execute") and hasattr(kind, "_conn")
 
 
